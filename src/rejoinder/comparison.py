@@ -1,0 +1,155 @@
+"""Compare runs by every measure: means, intervals, tests, tie groups and how far the measures agree."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import combinations
+
+import msgspec
+import numpy as np
+
+from rejoinder import __version__
+from rejoinder.measures.measure import Measure, Scores
+from rejoinder.statistics import (
+    ALPHA,
+    RESAMPLES,
+    TRIALS,
+    Floats,
+    Interval,
+    TukeyHSD,
+    kendall_tau,
+    mean_intervals,
+    randomised_tukey_hsd,
+    tie_groups,
+)
+
+
+class MeasureComparison(msgspec.Struct, frozen=True):
+    """All runs by one measure."""
+
+    scores: Scores
+    low: Floats
+    high: Floats
+    test: TukeyHSD
+    groups: list[str]
+
+    @property
+    def measure(self) -> Measure:
+        """Return the measure."""
+        return self.scores.measure
+
+    @property
+    def order(self) -> list[int]:
+        """Return the runs' places, best first."""
+        means = self.scores.means
+        ranked = np.argsort(-means if self.measure.higher_is_better else means, kind="stable")
+        return [int(place) for place in ranked]
+
+    def better_than(self, run: int) -> list[int]:
+        """Return the runs that this one is significantly better than, nearest first (DialEval-1, tables 14-29)."""
+        after = self.order[self.order.index(run) + 1 :]
+        return [other for other in after if self.test.p[run, other] < ALPHA]
+
+
+class Correlation(msgspec.Struct, frozen=True):
+    """How far two measures rank the runs alike."""
+
+    measures: tuple[str, str]
+    tau: Interval
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Everything there is to say of some runs on one task."""
+
+    title: str
+    examples: int
+    runs: tuple[str, ...]
+    measures: list[MeasureComparison]
+    correlations: list[Correlation]
+    signature: str
+    references: Mapping[str, Mapping[str, float]] = {}
+    """Published rows: run -> measure -> mean. They have no scores by example, so nothing is tested against them."""
+    notes: tuple[str, ...] = ()
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What makes a comparison reproducible, besides the data."""
+
+    seed: int = 0
+    trials: int = TRIALS
+    resamples: int = RESAMPLES
+
+
+def sign(parts: Mapping[str, object], settings: Settings) -> str:
+    """Return the signature that makes a figure reproducible, as sacreBLEU has it."""
+    fixed = {
+        "ci": f"BCa95x{settings.resamples}",
+        "test": f"tukey-hsd-x{settings.trials}",
+        "seed": settings.seed,
+        "rejoinder": __version__,
+    }
+    return "|".join(f"{key}:{value}" for key, value in {**parts, **fixed}.items())
+
+
+Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
+"""Shows progress: takes a title and the amount of work; what it yields is called with each amount done."""
+
+
+@contextmanager
+def unwatched(title: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Show no progress."""
+    yield lambda _: None
+
+
+def compare(
+    scores: Sequence[Scores],
+    title: str,
+    settings: Settings,
+    parts: Mapping[str, object] | None = None,
+    watch: Watch = unwatched,
+) -> Comparison:
+    """Compare the runs of several measures' matrices."""
+    examples = scores[0].values.shape[1]
+    with watch("comparing", settings.trials * examples * len(scores)) as advance:
+        measures = _compare_by_measure(scores, settings, advance)
+    runs = tuple(dict.fromkeys(run for matrix in scores for run in matrix.runs))
+    signature = sign({"n": examples, **(parts or {})}, settings)
+    return Comparison(title, examples, runs, measures, correlate(scores, settings), signature)
+
+
+def _compare_by_measure(
+    scores: Sequence[Scores], settings: Settings, advance: Callable[[int], object]
+) -> list[MeasureComparison]:
+    rows = np.concatenate([matrix.values for matrix in scores])
+    ends = mean_intervals(rows, resamples=settings.resamples, seed=settings.seed)
+    borders = np.cumsum([len(matrix.runs) for matrix in scores])[:-1]
+    lows, highs = (np.split(end, borders) for end in ends)
+    compared = []
+    for matrix, low, high in zip(scores, lows, highs, strict=True):
+        test = randomised_tukey_hsd(matrix.values, settings.trials, settings.seed, advance)
+        groups = tie_groups(matrix.means, test.p, matrix.measure.higher_is_better)
+        compared.append(MeasureComparison(matrix, low, high, test, groups))
+    return compared
+
+
+def correlate(scores: Sequence[Scores], settings: Settings) -> list[Correlation]:
+    """Correlate the rankings of the runs by each two measures of one question (DialEval-1, tables 8 and 13)."""
+    found = []
+    for first, second in combinations(scores, 2):
+        runs = [run for run in first.runs if run in second.runs]
+        if len(runs) < 3 or _subject(first) != _subject(second):
+            continue
+        x, y = (_goodness(matrix, runs) for matrix in (first, second))
+        tau = kendall_tau(x, y, settings.trials, seed=settings.seed)
+        found.append(Correlation((first.measure.name, second.measure.name), tau))
+    return found
+
+
+def _subject(scores: Scores) -> str:
+    """Return what a measure is about: A for NMD(A), nothing for MRR."""
+    _, _, subject = scores.measure.name.partition("(")
+    return subject
+
+
+def _goodness(scores: Scores, runs: list[str]) -> Floats:
+    means = scores.means[[scores.runs.index(run) for run in runs]]
+    return means if scores.measure.higher_is_better else -means

@@ -1,0 +1,140 @@
+"""The whole loop on generated data: sample world, tasks, simple systems, runs, scores, tests, one report.
+
+rejoinder demo --out demo
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from rich.console import Console
+
+from rejoinder.comparison import Comparison, Settings
+from rejoinder.evaluation import Request, evaluate
+from rejoinder.report.html import write_html
+from rejoinder.report.overview import overview_table
+from rejoinder.report.tables import score_table
+from rejoinder.report.terminal import print_table, progress
+from rejoinder.runs import dialeval as dialeval_runs
+from rejoinder.runs import dstc7 as dstc7_runs
+from rejoinder.sample import advising, films, helpdesk, irc
+from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_by_position, judge_uniformly
+from rejoinder.systems.retrieval import rank_at_random, rank_by_bm25, rank_by_tfidf
+from rejoinder.tasks import dialeval, dstc7
+from rejoinder.tasks.build import Cut, build_task
+from rejoinder.tasks.selection import SelectionTask
+
+Utterances = Sequence[tuple[str, tuple[str, ...]]]
+"""A dialogue: each utterance's speaker and all ways to say it."""
+
+
+def run(out: Path, size: int, seed: int) -> Path:
+    """Do all of it and return the report's path."""
+    console = Console(stderr=True)
+    console.print(f"Generating the sample world in {out / 'sample'} ...")
+    _write_world(out / "sample", size, seed)
+    console.print("Building tasks, running simple systems, scoring and comparing them ...")
+    comparisons = [
+        *(_select(out, name, title, task, seed) for name, (title, task) in _selection_tasks(size, seed).items()),
+        *(_judge(out, language, seed) for language in ("en", "cn")),
+    ]
+    for comparison in comparisons:
+        print_table(score_table(comparison))
+        print()
+    selection = {c.title: _means(c) for c in comparisons if c.measures[0].measure.higher_is_better}
+    judgement = {c.title: _means(c) for c in comparisons if not c.measures[0].measure.higher_is_better}
+    overviews = [overview_table(selection, "DSTC7"), overview_table(judgement, "NMD(A)", higher_is_better=False)]
+    report = out / "report.html"
+    write_html(report, "Rejoinder on its sample world", comparisons, overviews)
+    print(f"Report: {report.resolve()}")
+    return report
+
+
+def _write_world(folder: Path, size: int, seed: int) -> None:
+    for world, amount in ((irc, 20 * size), (advising, size // 3), (films, size), (helpdesk, 2 * size)):
+        with progress(f"{world.__name__.rpartition('.')[2]}", 1) as advance:
+            world.write(folder / world.__name__.rpartition(".")[2], amount, seed)
+            advance(1)
+
+
+def _selection_tasks(size: int, seed: int) -> dict[str, tuple[str, SelectionTask]]:
+    ubuntu = [
+        [(turn.speaker, (turn.text,)) for turn in dialogue.turns] for dialogue in irc.dialogues(2 * size, seed + 1)
+    ]
+    students = [
+        [(said.speaker, (said.text, *said.paraphrases)) for said in dialogue.utterances]
+        for dialogue in advising.dialogues(size, seed + 1)
+    ]
+    return {
+        "ubuntu_1": ("Ubuntu, subtask 1: 100 candidates", _task(ubuntu, "participant_2", size, seed)),
+        "ubuntu_4": ("Ubuntu, subtask 4: perhaps none", _task(ubuntu, "participant_2", size, seed, without_answer=0.2)),
+        "advising_1": ("Advising, subtask 1: 100 candidates", _task(students, "advisor", size, seed)),
+        "advising_3": ("Advising, subtask 3: paraphrases", _task(students, "advisor", size, seed, paraphrases=5)),
+    }
+
+
+def _task(
+    dialogues: Sequence[Utterances],
+    helper: str,
+    size: int,
+    seed: int,
+    without_answer: float = 0.0,
+    paraphrases: int = 1,
+) -> SelectionTask:
+    """Cut the first dialogues at random before a turn of the helper's; the others supply wrong options, as does he."""
+    rng = np.random.default_rng(seed)
+    cuts = [_cut(dialogue, helper, paraphrases, rng) for dialogue in dialogues[:size]]
+    wrong = [ways[:paraphrases] for dialogue in dialogues for speaker, ways in dialogue if speaker == helper]
+    return build_task(cuts, wrong, without_answer=without_answer, seed=seed)
+
+
+def _cut(dialogue: Utterances, helper: str, paraphrases: int, rng: np.random.Generator) -> Cut:
+    places = [place for place, (speaker, _) in enumerate(dialogue) if place > 0 and speaker == helper]
+    place = int(rng.choice(places))
+    said = tuple((speaker, ways[int(rng.integers(len(ways)))]) for speaker, ways in dialogue[:place])
+    return Cut(said, dialogue[place][1][:paraphrases])
+
+
+def _select(out: Path, name: str, title: str, task: SelectionTask, seed: int) -> Comparison:
+    dataset, subtask = name.split("_")
+    truth_file = out / "tasks" / f"{dataset}_test_subtask_{subtask}.json"
+    dstc7.write_examples(truth_file, dstc7.to_examples(task, "test", int(subtask)))
+    truth = task.truth()
+    runs = [rank_at_random(task, seed), rank_by_tfidf(task), rank_by_bm25(task)]
+    files = [out / "runs" / name / f"{run.name}.json" for run in runs]
+    for file, run in zip(files, runs, strict=True):
+        dstc7_runs.write(file, run, truth)
+    return _compare(truth_file, files, title, seed)
+
+
+def _judge(out: Path, language: str, seed: int) -> Comparison:
+    folder = out / "sample" / "helpdesk"
+    train = dialeval.read_task(folder / f"train_{language}.json").truth()
+    truth_file = folder / f"test_{language}.json"
+    truth = dialeval.read_task(truth_file).truth()
+    runs = [
+        judge_uniformly(truth),
+        judge_by_popularity(truth),
+        judge_by_mean(train, truth),
+        judge_by_position(train, truth),
+    ]
+    files = [out / "runs" / f"helpdesk_{language}" / f"{run.name}.json" for run in runs]
+    for file, run in zip(files, runs, strict=True):
+        dialeval_runs.write(file, run, truth)
+    return _compare(
+        truth_file, files, f"Helpdesk quality and nuggets, {'English' if language == 'en' else 'Chinese'}", seed
+    )
+
+
+def _compare(truth: Path, runs: Iterable[Path], title: str, seed: int) -> Comparison:
+    request = Request(truth=truth, runs=list(runs), settings=Settings(seed=seed))
+    return msgspec.structs.replace(evaluate(request, progress).comparison, title=title)
+
+
+def _means(comparison: Comparison) -> dict[str, dict[str, float]]:
+    means: dict[str, dict[str, float]] = {}
+    for by in comparison.measures:
+        for run, mean in zip(by.scores.runs, by.scores.means.tolist(), strict=True):
+            means.setdefault(run, {})[by.measure.name] = mean
+    return means

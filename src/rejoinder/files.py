@@ -1,0 +1,178 @@
+"""Files at the edge: compressed or not, read with clear errors, written whole or not at all."""
+
+import gzip
+import mmap
+import os
+import re
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, TypeVar, cast
+
+import msgspec
+
+Record = TypeVar("Record")
+
+
+class BadInputError(ValueError):
+    """Something a person can mend in an input: names the file, the record, the field and what was expected."""
+
+    def __init__(self, source: object, problem: str, record: object = None, field: str | None = None) -> None:
+        self.source, self.record, self.field, self.problem = source, record, field, problem
+        places = [str(place) for place in (source, record, field) if place is not None]
+        super().__init__(": ".join([*places, problem]))
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether the file starts with gzip's two magic bytes, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def open_binary(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes, decompressing gzip, with errors that name the file."""
+    try:
+        with cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise BadInputError(path, "no such file") from None
+    except IsADirectoryError:
+        raise BadInputError(path, "is a folder; expected a file") from None
+    except PermissionError:
+        raise BadInputError(path, "may not be read (permission denied)") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BadInputError(path, f"damaged gzip file ({error})") from None
+
+
+def read_start(path: Path, size: int = 1 << 16) -> bytes:
+    """Return the first bytes of the content, decompressed."""
+    with open_binary(path) as file:
+        return file.read(size)
+
+
+def read_lines(path: Path, *, errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line without its end), decompressed, decoded as UTF-8."""
+    with open_binary(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield number, line.decode("utf-8", errors).rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise BadInputError(path, f"not UTF-8 ({error.reason})", f"line {number}") from None
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap | bytes]:
+    """Map the (decompressed) content into memory, so that a file of gigabytes costs pages and not heap."""
+    with open_binary(path) as file:
+        if not isinstance(file, gzip.GzipFile):
+            yield _map(file)
+            return
+        with tempfile.TemporaryFile() as unpacked:
+            shutil.copyfileobj(file, unpacked, 1 << 20)
+            unpacked.flush()
+            yield _map(cast(BinaryIO, unpacked))
+
+
+def _map(file: BinaryIO) -> mmap.mmap | bytes:
+    if os.fstat(file.fileno()).st_size == 0:
+        return b""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def read_json_records(path: Path, kind: type[Record]) -> Iterator[tuple[int, Record]]:
+    """Yield (record number from 1, record) of a JSON list of objects, or of JSON lines."""
+    decoder = msgspec.json.Decoder(kind)
+    with _mapped(path) as content:
+        for number, raw in enumerate(_split(path, content), 1):
+            try:
+                yield number, decoder.decode(raw)
+            except msgspec.ValidationError as error:
+                raise _invalid(path, f"record {number}", error) from None
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise BadInputError(path, f"malformed JSON ({error})", f"record {number}") from None
+
+
+def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
+    body = memoryview(content)[3:] if content[:3] == b"\xef\xbb\xbf" else content
+    start = bytes(body[:4096]).lstrip()[:1]
+    try:
+        if start == b"[":
+            return msgspec.json.decode(body, type=list[msgspec.Raw])
+        if start == b"{":
+            # by line, not decode_lines, which passes over what stands between two records
+            return [msgspec.Raw(line) for line in bytes(body).splitlines() if line.strip()]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(path, content, error) from None
+    raise BadInputError(path, "not JSON: expected a list of records, or one record a line")
+
+
+def _invalid(path: Path, record: str, error: msgspec.ValidationError) -> BadInputError:
+    """Turn «Expected `float`, got `str` - at `$.a[0].b`» into a problem with a field."""
+    problem, _, place = str(error).partition(" - at ")
+    field = place.strip("`").removeprefix("$").removeprefix(".") or None
+    return BadInputError(path, problem[:1].lower() + problem[1:], record, field)
+
+
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_OBJECT = r"\{(?:[^\"{}]++|" + _STRING + r")*+\}"
+for _ in range(5):
+    _OBJECT = r"\{(?:[^\"{}]++|" + _STRING + "|" + _OBJECT + r")*+\}"
+_RECORD = re.compile(_OBJECT.encode(), re.DOTALL)
+
+
+def _malformed(path: Path, content: mmap.mmap | bytes, error: Exception) -> BadInputError:
+    """Say in which record malformed JSON breaks off; Python's json writes NaN and Infinity, which JSON has not."""
+    found = re.search(r"byte (\d+)", str(error))
+    place = int(found[1]) if found else len(content)
+    record = sum(1 for _ in _RECORD.finditer(content, 0, place)) + 1
+    literal = re.match(rb"-?(NaN|Infinity|nan|inf)", content[place : place + 9])
+    if literal:
+        line = content[max(0, place - 200) : place].decode("utf-8", "replace")
+        key = re.findall(r'"([^"]*)"\s*:\s*$', line)
+        return BadInputError(
+            path, f"{literal[0].decode()} is not a number; expected a finite one", f"record {record}", *key[-1:]
+        )
+    return BadInputError(path, f"malformed JSON ({error})", f"record {record}")
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """Write to a temporary file beside `path` and rename it when all went well; gzip if the name ends in .gz."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if path.suffix == ".gz":
+                # no file name and no time in the header: the same content gives the same bytes
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+                    yield cast(IO[bytes], packed)
+            else:
+                yield raw
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_json_list(path: Path, records: Iterator[object], indent: int = 4) -> None:
+    """Write a JSON list record by record, in the layout of the official files."""
+    with write_atomically(path) as file:
+        start = b"["
+        for record in records:
+            text = msgspec.json.format(msgspec.json.encode(record), indent=indent)
+            file.write(start + b"\n" + _indented(text, indent))
+            start = b","
+        file.write(b"[]" if start == b"[" else b"\n]")
+        file.write(b"\n")
+
+
+def _indented(text: bytes, indent: int) -> bytes:
+    # JSON strings hold no raw line ends, so every line end is layout
+    return b" " * indent + text.replace(b"\n", b"\n" + b" " * indent)

@@ -1,0 +1,75 @@
+"""Recognise a file's format by its content."""
+
+import re
+from pathlib import Path
+
+from rejoinder.files import BadInputError, read_start
+
+TRUTH_FORMATS = {
+    "dialeval": "DialEval data with annotations (JSON)",
+    "dstc7": "DSTC7 examples with answers (JSON)",
+    "key": "DSTC7 answer key, lines `id TAB answer[,answer...]`",
+    "moviedialog": "Movie Dialog, lines `N message TAB answer[, answer...]`",
+    "qrels": "TREC judgements, lines `topic 0 option relevance`",
+    "task": "a task folder of Rejoinder",
+}
+RUN_FORMATS = {
+    "dialeval": "DialEval submission (JSON)",
+    "dstc7": "DSTC7 submission (JSON)",
+    "parquet": "Parquet with columns example, option, score; or example, question, turn, label, probability",
+    "trec": "TREC run, lines `topic Q0 option rank score name`",
+}
+
+_LINES = (
+    ("trec", re.compile(r"\S+\s+\S+\s+\S+\s+\d+\s+\S+\s+\S+\s*")),
+    ("qrels", re.compile(r"\S+\s+\S+\s+\S+\s+-?\d+\s*")),
+    ("moviedialog", re.compile(r"\d+ [^\t]*(\t.*)?")),
+    ("key", re.compile(r"[^\t]+\t[^\t]+")),
+)
+
+
+def recognise_truth(path: Path) -> str:
+    """Return which of TRUTH_FORMATS the file is in."""
+    if path.is_dir():
+        return "task"
+    start = _start(path)
+    if start[:1] in ("[", "{"):
+        if '"messages-so-far"' in start:
+            return "dstc7"
+        if '"turns"' in start:
+            return "dialeval"
+        raise BadInputError(path, f"JSON, but of no known truth: {_one_of(TRUTH_FORMATS)}")
+    return _recognise_lines(path, start, TRUTH_FORMATS)
+
+
+def recognise_run(path: Path) -> str:
+    """Return which of RUN_FORMATS the file is in."""
+    start = _start(path)
+    if start.startswith("PAR1"):
+        return "parquet"
+    if start[:1] in ("[", "{"):
+        if '"candidate-ranking"' in start:
+            return "dstc7"
+        if '"quality"' in start or '"nugget"' in start:
+            return "dialeval"
+        raise BadInputError(path, f"JSON, but of no known run: {_one_of(RUN_FORMATS)}")
+    return _recognise_lines(path, start, RUN_FORMATS)
+
+
+def _start(path: Path) -> str:
+    start = read_start(path).decode("utf-8-sig", "replace").lstrip()
+    if not start:
+        raise BadInputError(path, "is empty")
+    return start
+
+
+def _recognise_lines(path: Path, start: str, known: dict[str, str]) -> str:
+    first = start.splitlines()[0]
+    for name, pattern in _LINES:
+        if name in known and pattern.fullmatch(first):
+            return name
+    raise BadInputError(path, f"of no known format; expected {_one_of(known)}", "line 1")
+
+
+def _one_of(known: dict[str, str]) -> str:
+    return "; ".join(f"{name} ({meaning})" for name, meaning in known.items())

@@ -1,0 +1,52 @@
+"""Score runs against the truth, whichever kind it is: one matrix, runs x examples, for each measure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rejoinder.measures import judgement, selection
+from rejoinder.measures.measure import Floats, Measure, Scores
+from rejoinder.runs import JudgementRun, SelectionRun, read_judgement_run, read_selection_run
+from rejoinder.tasks.judgement import JudgementTruth
+from rejoinder.tasks.truth import Truth
+
+Run = SelectionRun | JudgementRun
+
+
+def read_run(path: Path, truth: Truth, format_: str | None = None, lenient: bool = False) -> Run:
+    """Read a run of the truth's kind."""
+    if isinstance(truth, JudgementTruth):
+        return read_judgement_run(path, truth, format_, lenient)
+    return read_selection_run(path, truth, format_, lenient)
+
+
+def default_names(truth: Truth) -> list[str]:
+    """Return the measures that the papers report for this truth."""
+    return judgement.default_names(truth) if isinstance(truth, JudgementTruth) else selection.default_names(truth)
+
+
+def find_measure(name: str, truth: Truth) -> Measure:
+    """Return the measure of this name."""
+    return judgement.parse(name, truth) if isinstance(truth, JudgementTruth) else selection.parse(name)[0]
+
+
+def score_run(run: Run, truth: Truth, names: list[str], alpha: float = judgement.ALPHA) -> dict[str, Floats]:
+    """Score one run: name of measure -> score of each example."""
+    if isinstance(truth, JudgementTruth):
+        assert isinstance(run, JudgementRun)
+        return judgement.score(run, truth, names, alpha)
+    assert isinstance(run, SelectionRun)
+    return selection.score(run, truth, names)
+
+
+def score_runs(runs: Sequence[Run], truth: Truth, names: list[str], alpha: float = judgement.ALPHA) -> list[Scores]:
+    """Score runs; a measure's matrix has the runs that answer its question, and is left out if none does."""
+    measures = {name: find_measure(name, truth) for name in names}
+    scored = {run.name: score_run(run, truth, names, alpha) for run in runs}
+    matrices = []
+    for name, measure in measures.items():
+        rows = {run: scores[name] for run, scores in scored.items() if name in scores}
+        if rows:
+            matrices.append(Scores(measure, tuple(rows), np.array(list(rows.values()))))
+    return matrices

@@ -1,0 +1,47 @@
+"""One HTML page that opens offline: tables, charts as inline SVG, what was measured and how."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import jinja2
+
+from rejoinder import __version__
+from rejoinder.comparison import Comparison, MeasureComparison
+from rejoinder.files import write_atomically
+from rejoinder.report import plots
+from rejoinder.report.tables import Table, correlation_table, score_table, significance_table
+
+
+def write_html(path: Path, title: str, comparisons: list[Comparison], overviews: list[Table] | None = None) -> None:
+    """Write the page of one or several comparisons."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string(files("rejoinder.report").joinpath("page.html").read_text("utf-8"))
+    page = template.render(
+        title=title,
+        version=__version__,
+        overviews=overviews or [],
+        sections=[_section(comparison) for comparison in comparisons],
+    )
+    with write_atomically(path) as file:
+        file.write(page.encode())
+
+
+def _section(comparison: Comparison) -> dict[str, object]:
+    several = len(comparison.runs) > 1
+    return {
+        "comparison": comparison,
+        "scores": score_table(comparison),
+        "measures": [_measure(by) for by in comparison.measures] if several else [],
+        "correlations": correlation_table(comparison.correlations) if comparison.correlations else None,
+    }
+
+
+def _measure(by: MeasureComparison) -> dict[str, object]:
+    charts = [plots.means_chart(by)]
+    if len(by.scores.runs) > 1:
+        charts += [plots.p_value_chart(by), plots.differences_chart(by)]
+    return {
+        "measure": by.measure,
+        "charts": [plots.to_svg(chart) for chart in charts],
+        "significance": significance_table(by),
+    }

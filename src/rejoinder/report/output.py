@@ -1,0 +1,208 @@
+"""What the commands show and write."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from rejoinder import published
+from rejoinder.comparison import Comparison
+from rejoinder.evaluation import Evaluation
+from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.report.overview import Results, agreement, agreement_table, overview_table
+from rejoinder.report.tables import (
+    Cell,
+    Table,
+    correlation_table,
+    score_table,
+    scores_to_csv,
+    significance_table,
+    table_of,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_object,
+)
+from rejoinder.report.terminal import print_table
+
+
+class Style(StrEnum):
+    """How a table is printed."""
+
+    TERMINAL = "terminal"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+
+
+_TEXT: dict[Style, Callable[[Table], str]] = {Style.CSV: to_csv, Style.MARKDOWN: to_markdown, Style.LATEX: to_latex}
+
+
+def show(table: Table, style: Style) -> None:
+    """Print one table."""
+    print_table(table) if style == Style.TERMINAL else print(_TEXT[style](table).rstrip("\n"))
+
+
+def show_scores(evaluation: Evaluation, style: Style, log2: bool) -> None:
+    """Print what `rejoinder score` found."""
+    comparison = evaluation.comparison
+    if style == Style.JSON:
+        print(msgspec.json.encode(_with_groups(evaluation)).decode())
+    elif style == Style.CSV:
+        print(scores_to_csv(comparison, evaluation.by), end="")
+    else:
+        tables = [score_table(comparison, log2), *_group_tables(evaluation, log2)]
+        for table in tables:
+            show(table, style)
+            print()
+        print(
+            comparison.signature
+            if style == Style.TERMINAL
+            else f"{'%' if style == Style.LATEX else ''} {comparison.signature}".strip()
+        )
+
+
+def _with_groups(evaluation: Evaluation) -> dict[str, object]:
+    found = to_object(evaluation.comparison)
+    if evaluation.by:
+        found["by"] = {value: to_object(comparison)["runs"] for value, comparison in evaluation.by.items()}
+    return found
+
+
+def _group_tables(evaluation: Evaluation, log2: bool) -> list[Table]:
+    """Return a table for each measure: a row a run, a column a group."""
+    if not evaluation.by:
+        return []
+    groups = {value: score_table(comparison, log2) for value, comparison in evaluation.by.items()}
+    header = ("run", *(f"{value} (n={evaluation.by[value].examples})" for value in groups))
+    tables = []
+    for place, by in enumerate(evaluation.comparison.measures, 1):
+        rows = []
+        for run in by.scores.runs:
+            cells = (next(row[place] for row in table.rows if row[0].text == run) for table in groups.values())
+            rows.append((Cell(run), *cells))
+        tables.append(Table(by.measure.name, header, rows))
+    return tables
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print what `rejoinder compare` found."""
+    for table in _tables(comparison).values():
+        print_table(table)
+        print()
+    print(comparison.signature)
+
+
+def _tables(comparison: Comparison) -> dict[str, Table]:
+    tables = {"scores": score_table(comparison)}
+    tables |= {f"significance-{by.measure.name}": significance_table(by) for by in comparison.measures}
+    return tables | ({"correlations": correlation_table(comparison.correlations)} if comparison.correlations else {})
+
+
+def write_comparison(comparison: Comparison, out: Path) -> None:
+    """Write the report, its charts and its tables to a folder."""
+    from rejoinder.report import plots  # a second's import that only reports need
+    from rejoinder.report.html import write_html
+
+    for name, table in _tables(comparison).items():
+        for ending, render in (("csv", to_csv), ("md", to_markdown), ("tex", to_latex)):
+            with write_atomically(out / "tables" / f"{name}.{ending}") as file:
+                file.write((render(table).rstrip("\n") + "\n").encode())
+    for by in comparison.measures:
+        charts = {
+            "means": plots.means_chart(by),
+            "p-values": plots.p_value_chart(by),
+            "differences": plots.differences_chart(by),
+        }
+        for name, chart in charts.items():
+            plots.save_png(chart, out / "charts" / f"{name}-{by.measure.name}.png")
+            with write_atomically(out / "charts" / f"{name}-{by.measure.name}.svg") as file:
+                file.write(plots.to_svg(chart).encode())
+    with write_atomically(out / "scores.json") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(to_object(comparison))))
+    write_html(out / "report.html", f"Comparison on {comparison.title}", [comparison])
+
+
+class _Mean(msgspec.Struct):
+    mean: float
+
+
+class _RunScores(msgspec.Struct):
+    run: str
+    measures: dict[str, _Mean]
+
+
+class _Scored(msgspec.Struct):
+    runs: list[_RunScores]
+
+
+def read_results(arguments: list[str]) -> Results:
+    """Read what `rejoinder score --json` printed, named TASK=FILE each; or DSTC7's published results."""
+    if arguments == ["published"]:
+        return published_dstc7()
+    results = {}
+    for argument in arguments:
+        task, equals, name = argument.partition("=")
+        if not equals:
+            raise BadInputError(argument, "expected TASK=FILE")
+        with open_binary(Path(name)) as file:
+            try:
+                scored = msgspec.json.decode(file.read(), type=_Scored)
+            except msgspec.DecodeError as error:
+                raise BadInputError(name, f"not what `rejoinder score --json` prints ({error})") from None
+        results[task] = {row.run: {m: value.mean for m, value in row.measures.items()} for row in scored.runs}
+    return results
+
+
+def published_dstc7() -> Results:
+    """Return table 4's results on Ubuntu and the final Advising test set, with the ranking score."""
+    results = {}
+    for dataset, subtasks in (("ubuntu", "1245"), ("advising-2", "1345")):
+        for subtask in subtasks:
+            rows = published.reference(f"dstc7/{dataset}/{subtask}")
+            results[f"{dataset}/{subtask}"] = {
+                team: {**means, "DSTC7": (means.get("R@10", means.get("hits@10", 0)) + means["MRR"]) / 2}
+                for team, means in rows.items()
+            }
+    return results
+
+
+LOWER = ("NMD", "RSNOD", "JSD", "RNSS")
+
+
+def show_overview(arguments: list[str], measure: str, style: Style) -> None:
+    """Print what `rejoinder overview` found."""
+    results = read_results(arguments)
+    known = sorted({name for systems in results.values() for means in systems.values() for name in means})
+    if measure not in known:
+        raise BadInputError("overview", f"no measure {measure!r}; there are {', '.join(known)}")
+    higher = not measure.startswith(LOWER)
+    same_direction = [name for name in known if name.startswith(LOWER) != higher and name != "DSTC7"]
+    show(overview_table(results, measure, higher), style)
+    found = agreement(results, same_direction, higher)
+    if found.cases:
+        print()
+        show(agreement_table(found), style)
+
+
+def show_published(paper: str | None, name: str | None, where: list[str], style: Style) -> None:
+    """Print a published table, or the list of them."""
+    if paper is None or name is None:
+        rows = [(table.paper, table.name, table.source, table.title) for table in published.tables(paper)]
+        show(table_of("Published tables", ("paper", "table", "source", "content"), rows), style)
+        return
+    table = published.find(paper, name)
+    rows_ = table.rows()
+    for condition in where:
+        column, _, value = condition.partition("=")
+        if column not in rows_[0]:
+            raise LookupError(f"no column {column!r}; there are {', '.join(rows_[0])}")
+        rows_ = [row for row in rows_ if row[column] == value]
+    title = f"{published.PAPERS[paper]}, {table.source}: {table.title}"
+    header = list(table.rows()[0])
+    show(table_of(title, header, [list(row.values()) for row in rows_]), style)
+    if style == Style.TERMINAL:
+        for note in table.notes:
+            print(f"- {note}")

@@ -1,0 +1,60 @@
+"""Tables and progress bars for people at a terminal; bars go to the error stream and only where someone watches."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from rejoinder.report.tables import Cell, Table
+
+
+def print_table(table: Table) -> None:
+    """Print to standard output; a table wider than the terminal goes on below, with its first column again."""
+    console = Console()
+    parts = list(_fitting(table, console.width))
+    for number, columns in enumerate(parts):
+        grid = RichTable(title=Text(table.title, style="bold") if number == 0 else None, title_justify="left", box=None,
+                         pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0), caption_justify="left",
+                         caption=Text(table.note) if number == len(parts) - 1 else None)  # fmt: skip
+        for column in columns:
+            grid.add_column(Text(table.header[column]), overflow="fold")
+        for row in table.rows:
+            grid.add_row(*(_rich(row[column]) for column in columns))
+        console.print(grid)
+
+
+_GAP = 2
+
+
+def _fitting(table: Table, width: int) -> Iterator[list[int]]:
+    """Yield stretches of columns that fit side by side, each led by the first column."""
+    widths = [
+        max([len(name), *(max(len(row[place].text), len(row[place].detail)) for row in table.rows)]) + _GAP
+        for place, name in enumerate(table.header)
+    ]
+    columns, used = [0], widths[0]
+    for place in range(1, len(widths)):
+        if len(columns) > 1 and used + widths[place] > width:
+            yield columns
+            columns, used = [0], widths[0]
+        columns.append(place)
+        used += widths[place]
+    yield columns
+
+
+def _rich(cell: Cell) -> Text:
+    text = Text(cell.text, style="bold green" if cell.strong else "")
+    return text.append(f"\n{cell.detail}", style="dim not bold") if cell.detail else text
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on the error stream; the value is called with each amount of work done, from any thread."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = bars.add_task(title, total=total)
+        yield lambda amount: bars.advance(bar, amount)

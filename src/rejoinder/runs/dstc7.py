@@ -1,0 +1,81 @@
+"""DSTC7 submissions: `[{"example-id", "candidate-ranking": [{"candidate-id", "confidence"}]}]`, at most 100 choices."""
+
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from rejoinder.files import BadInputError, read_json_records, write_json_list
+from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
+from rejoinder.tasks.dstc7 import official_id
+from rejoinder.tasks.selection import SelectionTruth
+
+LIMIT = 100
+
+
+class Choice(msgspec.Struct, rename={"id": "candidate-id"}, gc=False):
+    """One option and how sure the system is of it."""
+
+    id: str
+    confidence: float
+
+
+class Ranking(msgspec.Struct, rename="kebab"):
+    """One example's choices, best first."""
+
+    example_id: int | str
+    candidate_ranking: list[Choice]
+
+
+def read(path: Path, lenient: bool) -> Listing:
+    """Read a submission."""
+    ids: list[str] = []
+    options: list[str] = []
+    scores: list[float] = []
+    notes: list[str] = []
+    seen: dict[str, int] = {}
+    for number, ranking in read_json_records(path, Ranking):
+        id_ = str(ranking.example_id)
+        place = f"record {number} (example-id {id_})"
+        if seen.setdefault(id_, number) != number:
+            _mend(
+                lenient, notes, BadInputError(path, f"duplicate id, first in record {seen[id_]}", place, "example-id")
+            )
+            continue
+        choices = _checked(path, place, ranking.candidate_ranking, lenient, notes)
+        ids += [id_] * len(choices)
+        options += [choice.id for choice in choices]
+        scores += [choice.confidence for choice in choices]
+    table = pl.DataFrame({"id": ids, "option": options, "score": scores}, schema=LISTING_SCHEMA)
+    return Listing(path, table, notes)
+
+
+def _checked(path: Path, place: str, choices: list[Choice], lenient: bool, notes: list[str]) -> list[Choice]:
+    if not choices:
+        raise BadInputError(path, "no choice; expected at least one", place, "candidate-ranking")
+    if min(choice.confidence for choice in choices) < 0:
+        number, choice = next((n, c) for n, c in enumerate(choices) if c.confidence < 0)
+        field = f"candidate-ranking[{number}].confidence"
+        _mend(lenient, notes, BadInputError(path, f"{choice.confidence} is negative", place, field))
+    if len(choices) > LIMIT:
+        problem = f"{len(choices)} choices; expected at most {LIMIT}"
+        _mend(lenient, notes, BadInputError(path, problem, place, "candidate-ranking"))
+        return sorted(choices, key=lambda choice: -choice.confidence)[:LIMIT]
+    return choices
+
+
+def _mend(lenient: bool, notes: list[str], error: BadInputError) -> None:
+    if not lenient:
+        raise error
+    notes.append(str(error))
+
+
+def write(path: Path, run: SelectionRun, truth: SelectionTruth) -> None:
+    """Write a submission: each example's best 100 choices."""
+    rankings = (
+        Ranking(official_id(truth.ids[example]), [Choice(*choice) for choice in zip(options, scores, strict=True)])
+        for example, options, scores in run.choices.group_by("example", maintain_order=True)
+        .agg(pl.col("option").head(LIMIT), pl.col("score").head(LIMIT))
+        .iter_rows()
+    )
+    write_json_list(path, rankings)

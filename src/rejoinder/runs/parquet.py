@@ -1,0 +1,98 @@
+"""Runs as Parquet: `example, option, score`, or `example, question, turn, label, probability`."""
+
+from pathlib import Path
+
+import polars as pl
+
+from rejoinder.files import BadInputError, write_atomically
+from rejoinder.runs.judgement import Judgement, JudgementRun
+from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
+from rejoinder.tasks.judgement import JudgementTruth
+from rejoinder.tasks.selection import SelectionTruth
+
+SELECTION = pl.Schema({"example": pl.String(), "option": pl.String(), "score": pl.Float64()})
+JUDGEMENT = pl.Schema(
+    {
+        "example": pl.String(),
+        "question": pl.String(),
+        "turn": pl.Int64(),
+        "label": pl.String(),
+        "probability": pl.Float64(),
+    }
+)
+
+
+def _read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+    try:
+        table = pl.read_parquet(path)
+        table = table.select(pl.col(name).cast(kind) for name, kind in schema.items())
+    except (pl.exceptions.PolarsError, pl.exceptions.ComputeError, OSError) as error:
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadInputError(path, f"expected a Parquet table with columns {', '.join(schema)} ({problem})") from None
+    return table
+
+
+def read_selection(path: Path) -> Listing:
+    """Read a run of a selection task."""
+    table = _read(path, SELECTION).rename({"example": "id"})
+    incomplete = table.select(pl.any_horizontal(pl.all().is_null())).to_series().arg_true()
+    if len(incomplete):
+        raise BadInputError(path, "a value is missing", f"row {incomplete[0] + 1}")
+    return Listing(path, table.cast(LISTING_SCHEMA), [])
+
+
+def write_selection(path: Path, run: SelectionRun, truth: SelectionTruth) -> None:
+    """Write a run of a selection task."""
+    ids = truth.ids.gather(run.choices["example"]).alias("example")
+    with write_atomically(path) as file:
+        run.choices.select(ids, "option", "score").write_parquet(file)
+
+
+def read_judgements(path: Path) -> list[Judgement]:
+    """Read a run of a judgement task."""
+    found: dict[str, dict[str, dict[int, dict[str, float]]]] = {}
+    for number, (id_, question, turn, label, value) in enumerate(_read(path, JUDGEMENT).iter_rows(), 1):
+        if None in (id_, question, label, value):
+            raise BadInputError(path, "a value is missing", f"row {number}")
+        labels = found.setdefault(id_, {}).setdefault(question, {}).setdefault(turn or 0, {})
+        if label in labels:
+            raise BadInputError(path, f"label {label!r} is given twice", f"row {number}", "label")
+        labels[label] = value
+    return [Judgement(id_, f"example {id_}", _in_order(path, id_, answers)) for id_, answers in found.items()]
+
+
+def _in_order(
+    path: Path, id_: str, answers: dict[str, dict[int, dict[str, float]]]
+) -> dict[str, tuple[dict[str, float], ...]]:
+    for question, turns in answers.items():
+        if sorted(turns) != list(range(len(turns))):
+            raise BadInputError(
+                path, f"turns {sorted(turns)}; expected 0 to {len(turns) - 1}", f"example {id_}", question
+            )
+    return {question: tuple(turns[turn] for turn in range(len(turns))) for question, turns in answers.items()}
+
+
+def write_judgements(path: Path, run: JudgementRun, truth: JudgementTruth) -> None:
+    """Write a run of a judgement task."""
+    with write_atomically(path) as file:
+        pl.concat([_long(run, truth, name) for name in run.distributions]).write_parquet(file)
+
+
+def _long(run: JudgementRun, truth: JudgementTruth, name: str) -> pl.DataFrame:
+    answers = truth.answers[name]
+    question = answers.question
+    first = answers.example.searchsorted(answers.example)
+    turn = pl.int_range(len(answers.example), eager=True) - pl.Series(first)
+    labels = [list(question.allowed(role)) for role in answers.role.tolist()]
+    columns = [[question.labels.index(label) for label in allowed] for allowed in labels]
+    values = [row[own].tolist() for row, own in zip(run.distributions[name], columns, strict=True)]
+    table = pl.DataFrame(
+        {
+            "example": truth.ids.gather(answers.example),
+            "question": name,
+            "turn": turn,
+            "label": labels,
+            "probability": values,
+        }
+    )
+    return table.explode("label", "probability").cast(JUDGEMENT)

@@ -1,0 +1,44 @@
+"""TREC runs: lines `topic Q0 option rank score name`; the score ranks, the rank column is not used."""
+
+from pathlib import Path
+
+import polars as pl
+
+from rejoinder.files import BadInputError, read_lines, write_atomically
+from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
+from rejoinder.tasks.selection import SelectionTruth
+from rejoinder.tasks.trec import escape, unescape
+
+
+def read(path: Path) -> Listing:
+    """Read a run."""
+    ids: list[str] = []
+    options: list[str] = []
+    scores: list[float] = []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        fields = line.split()
+        if len(fields) != 6:
+            raise BadInputError(
+                path, f"{len(fields)} fields; expected topic Q0 option rank score name", f"line {number}"
+            )
+        try:
+            scores.append(float(fields[4]))
+        except ValueError:
+            raise BadInputError(path, f"{fields[4]!r} is not a number", f"line {number}", "score") from None
+        ids.append(unescape(fields[0]))
+        options.append(unescape(fields[2]))
+    table = pl.DataFrame({"id": ids, "option": options, "score": scores}, schema=LISTING_SCHEMA)
+    return Listing(path, table, [])
+
+
+def write(path: Path, run: SelectionRun, truth: SelectionTruth) -> None:
+    """Write a run."""
+    name = escape(run.name)
+    previous, rank = -1, 0
+    with write_atomically(path) as file:
+        for example, option, score in run.choices.iter_rows():
+            rank = rank + 1 if example == previous else 1
+            previous = example
+            file.write(f"{escape(truth.ids[example])} Q0 {escape(option)} {rank} {score!r} {name}\n".encode())

@@ -1,0 +1,106 @@
+"""Selection tasks: a dialogue so far, options for the next reply, and which of them are correct.
+
+A task is a folder of two Parquet tables: `options.parquet` (every option once) and `examples.parquet`, whose rows refer
+to options by their row. An example without options of its own chooses from the pool, which is all of them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from rejoinder.files import BadInputError, write_atomically
+
+NONE = "NONE"
+"""The option that is correct when no other is (DSTC7, subtask 4)."""
+
+EXAMPLE_SCHEMA = pl.Schema(
+    {
+        "id": pl.String(),
+        "turns": pl.List(pl.Struct({"speaker": pl.String(), "text": pl.String()})),
+        "options": pl.List(pl.UInt32()),
+        "correct": pl.List(pl.UInt32()),
+    }
+)
+OPTION_SCHEMA = pl.Schema({"id": pl.String(), "text": pl.String()})
+
+
+def to_pairs(example: Sequence[int], option: Sequence[str]) -> pl.DataFrame:
+    """Return the table of (example number, option id) that truths are made of."""
+    return pl.DataFrame({"example": example, "option": option}, schema={"example": pl.UInt32, "option": pl.String})
+
+
+class SelectionTruth(msgspec.Struct, frozen=True):
+    """What is needed to score a run: the correct options of every example, and what else could have been chosen."""
+
+    ids: pl.Series
+    """Example ids; an example's number is its place here."""
+    correct: pl.DataFrame
+    """Columns `example` (number) and `option` (id): at least one row an example, NONE where no option is correct."""
+    options: pl.DataFrame | None = None
+    """The same columns for all that may be chosen; None: not known."""
+    pool: pl.Series | None = None
+    """Option ids shared by all examples; None: not known, or each example has its own."""
+    groups: pl.DataFrame | None = None
+    """One row an example: columns for break-downs."""
+
+    @property
+    def several_correct(self) -> bool:
+        """Whether any example has more than one correct option."""
+        return self.correct.height > len(self.ids)
+
+
+class SelectionTask(msgspec.Struct, frozen=True):
+    """Examples and their options, as tables."""
+
+    examples: pl.DataFrame
+    options: pl.DataFrame
+
+    def contexts(self) -> list[str]:
+        """Return each example's turns as one text."""
+        joined = pl.col("turns").list.eval(pl.element().struct.field("text")).list.join(" ")
+        return self.examples.select(joined).to_series().to_list()
+
+    def truth(self) -> SelectionTruth:
+        """Return what a run on this task is scored against."""
+        if self.examples["correct"].null_count():
+            raise ValueError("this task has no answers to score against")
+        shared = self.examples["options"].null_count() == self.examples.height
+        return SelectionTruth(
+            ids=self.examples["id"],
+            correct=self._pairs("correct").with_columns(pl.col("option").fill_null(NONE)),
+            options=None if shared else self._pairs("options"),
+            pool=self.options["id"] if shared and self.options.height else None,
+            groups=self.examples.select(
+                pl.col("turns").list.len().alias("turns"), pl.col("correct").list.len().alias("answers")
+            ),
+        )
+
+    def _pairs(self, column: str) -> pl.DataFrame:
+        rows = self.examples.select(
+            pl.int_range(pl.len(), dtype=pl.UInt32).alias("example"), pl.col(column).alias("row")
+        ).explode("row", empty_as_null=True)
+        return rows.select("example", self.options["id"].gather(rows["row"]).alias("option"))
+
+    def save(self, folder: Path) -> None:
+        """Write the two tables, each whole or not at all."""
+        for name, table in (("options", self.options), ("examples", self.examples)):
+            with write_atomically(folder / f"{name}.parquet") as file:
+                table.write_parquet(file)
+
+
+def load_selection_task(folder: Path) -> SelectionTask:
+    """Read a task folder."""
+    tables = {}
+    for name, schema in (("options", OPTION_SCHEMA), ("examples", EXAMPLE_SCHEMA)):
+        path = folder / f"{name}.parquet"
+        try:
+            tables[name] = pl.read_parquet(path)
+        except FileNotFoundError:
+            raise BadInputError(path, "no such file; a task has options.parquet and examples.parquet") from None
+        except pl.exceptions.PolarsError as error:
+            raise BadInputError(path, f"not a Parquet file ({str(error).splitlines()[0]})") from None
+        if tables[name].schema != schema:
+            raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
+    return SelectionTask(**tables)

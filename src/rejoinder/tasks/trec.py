@@ -1,0 +1,57 @@
+"""TREC qrels: `topic 0 option relevance`. Runs in TREC's format are read and written in `rejoinder.runs`."""
+
+from operator import itemgetter
+from pathlib import Path
+
+import polars as pl
+
+from rejoinder.files import BadInputError, read_lines, write_atomically
+from rejoinder.tasks.selection import NONE, SelectionTruth, to_pairs
+
+_ESCAPES = str.maketrans({"%": "%25", " ": "%20", "\t": "%09", "\n": "%0A", "\r": "%0D"})
+
+
+def escape(name: str) -> str:
+    """Write a name that may hold spaces (a film's title) as one TREC field."""
+    return name.translate(_ESCAPES)
+
+
+def unescape(field: str) -> str:
+    """Read such a field back."""
+    if "%" not in field:
+        return field
+    for character, code in ((" ", "%20"), ("\t", "%09"), ("\n", "%0A"), ("\r", "%0D"), ("%", "%25")):
+        field = field.replace(code, character)
+    return field
+
+
+def read_qrels(path: Path) -> SelectionTruth:
+    """Read judgements; relevance above 0 is correct, and a topic with none such has NONE as its answer."""
+    ids: dict[str, int] = {}
+    judged: set[tuple[int, str]] = set()
+    correct: list[tuple[int, str]] = []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        fields = line.split()
+        if len(fields) != 4 or not fields[3].lstrip("-").isdecimal():
+            raise BadInputError(path, "expected `topic 0 option relevance`", f"line {number}")
+        pair = ids.setdefault(unescape(fields[0]), len(ids)), unescape(fields[2])
+        if pair in judged:
+            raise BadInputError(path, f"{fields[2]!r} is judged twice for topic {fields[0]!r}", f"line {number}")
+        judged.add(pair)
+        if int(fields[3]) > 0:
+            correct.append(pair)
+    if not ids:
+        raise BadInputError(path, "holds no judgement")
+    answered = {example for example, _ in correct}
+    correct += [(example, NONE) for example in ids.values() if example not in answered]
+    correct.sort(key=itemgetter(0))
+    return SelectionTruth(pl.Series("id", list(ids)), to_pairs(*zip(*correct, strict=True)))
+
+
+def write_qrels(path: Path, truth: SelectionTruth) -> None:
+    """Write the correct options as relevant."""
+    with write_atomically(path) as file:
+        for example, option in truth.correct.iter_rows():
+            file.write(f"{escape(truth.ids[example])} 0 {escape(option)} 1\n".encode())
