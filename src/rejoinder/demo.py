@@ -20,6 +20,7 @@ from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.runs import dstc7 as dstc7_runs
 from rejoinder.sample import advising, films, helpdesk, irc
 from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_by_position, judge_uniformly
+from rejoinder.systems.linear_judge import judge_by_words
 from rejoinder.systems.retrieval import rank_at_random, rank_by_bm25, rank_by_tfidf
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
@@ -42,8 +43,8 @@ def run(out: Path, size: int, seed: int) -> Path:
     for comparison in comparisons:
         print_table(score_table(comparison))
         print()
-    selection = {c.title: _means(c) for c in comparisons if c.measures[0].measure.higher_is_better}
-    judgement = {c.title: _means(c) for c in comparisons if not c.measures[0].measure.higher_is_better}
+    selection = {_short(c): _means(c) for c in comparisons if c.measures[0].measure.higher_is_better}
+    judgement = {_short(c): _means(c) for c in comparisons if not c.measures[0].measure.higher_is_better}
     overviews = [overview_table(selection, "DSTC7"), overview_table(judgement, "NMD(A)", higher_is_better=False)]
     report = out / "report.html"
     write_html(report, "Rejoinder on its sample world", comparisons, overviews)
@@ -52,7 +53,7 @@ def run(out: Path, size: int, seed: int) -> Path:
 
 
 def _write_world(folder: Path, size: int, seed: int) -> None:
-    for world, amount in ((irc, 20 * size), (advising, size // 3), (films, size), (helpdesk, 2 * size)):
+    for world, amount in ((irc, 20 * size), (advising, size // 3), (films, size), (helpdesk, 10 * size)):
         with progress(f"{world.__name__.rpartition('.')[2]}", 1) as advance:
             world.write(folder / world.__name__.rpartition(".")[2], amount, seed)
             advance(1)
@@ -110,26 +111,31 @@ def _select(out: Path, name: str, title: str, task: SelectionTask, seed: int) ->
 
 def _judge(out: Path, language: str, seed: int) -> Comparison:
     folder = out / "sample" / "helpdesk"
-    train = dialeval.read_task(folder / f"train_{language}.json").truth()
     truth_file = folder / f"test_{language}.json"
-    truth = dialeval.read_task(truth_file).truth()
+    train_task, task = (dialeval.read_task(file) for file in (folder / f"train_{language}.json", truth_file))
+    train, truth = train_task.truth(), task.truth()
     runs = [
         judge_uniformly(truth),
         judge_by_popularity(truth),
         judge_by_mean(train, truth),
         judge_by_position(train, truth),
+        judge_by_words(train_task, task, by_character=language == "cn"),
     ]
     files = [out / "runs" / f"helpdesk_{language}" / f"{run.name}.json" for run in runs]
     for file, run in zip(files, runs, strict=True):
         dialeval_runs.write(file, run, truth)
     return _compare(
-        truth_file, files, f"Helpdesk quality and nuggets, {'English' if language == 'en' else 'Chinese'}", seed
+        truth_file, files, f"Helpdesk, {'English' if language == 'en' else 'Chinese'}: quality and nuggets", seed
     )
 
 
 def _compare(truth: Path, runs: Iterable[Path], title: str, seed: int) -> Comparison:
     request = Request(truth=truth, runs=list(runs), settings=Settings(seed=seed))
     return msgspec.structs.replace(evaluate(request, progress).comparison, title=title)
+
+
+def _short(comparison: Comparison) -> str:
+    return comparison.title.partition(":")[0]
 
 
 def _means(comparison: Comparison) -> dict[str, dict[str, float]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, TypeVar, cast
 
 import msgspec
+import polars as pl
 
 Record = TypeVar("Record")
 
@@ -46,6 +47,8 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
         raise BadInputError(path, "may not be read (permission denied)") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BadInputError(path, f"damaged gzip file ({error})") from None
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read ({error.strerror})") from None
 
 
 def read_start(path: Path, size: int = 1 << 16) -> bytes:
@@ -55,13 +58,25 @@ def read_start(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def read_lines(path: Path, *, errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line without its end), decompressed, decoded as UTF-8."""
+    """Yield (line number from 1, line without its end), decompressed, decoded as UTF-8, with or without its mark."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             try:
-                yield number, line.decode("utf-8", errors).rstrip("\r\n")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", errors).rstrip("\r\n")
             except UnicodeDecodeError as error:
                 raise BadInputError(path, f"not UTF-8 ({error.reason})", f"line {number}") from None
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """Read a Parquet table."""
+    with open_binary(path) as file:
+        # a path for polars to map where it can; but `[` in a name is no pattern, nor `a=b` in a folder's a column
+        source = file.read() if isinstance(file, gzip.GzipFile) else path
+        try:
+            return pl.read_parquet(source, glob=False, hive_partitioning=False)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            problem = str(error).partition("\n")[0]
+            raise BadInputError(path, f"not a Parquet table, or a damaged one ({problem})") from None
 
 
 @contextmanager
@@ -93,11 +108,11 @@ def read_json_records(path: Path, kind: type[Record]) -> Iterator[tuple[int, Rec
             except msgspec.ValidationError as error:
                 raise _invalid(path, f"record {number}", error) from None
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise BadInputError(path, f"malformed JSON ({error})", f"record {number}") from None
+                raise _malformed(path, bytes(raw), error, number) from None
 
 
 def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
-    body = memoryview(content)[3:] if content[:3] == b"\xef\xbb\xbf" else content
+    body: mmap.mmap | memoryview | bytes = memoryview(content)[3:] if content[:3] == b"\xef\xbb\xbf" else content
     start = bytes(body[:4096]).lstrip()[:1]
     try:
         if start == b"[":
@@ -106,7 +121,7 @@ def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
             # by line, not decode_lines, which passes over what stands between two records
             return [msgspec.Raw(line) for line in bytes(body).splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _malformed(path, content, error) from None
+        raise _malformed(path, body, error) from None
     raise BadInputError(path, "not JSON: expected a list of records, or one record a line")
 
 
@@ -124,24 +139,36 @@ for _ in range(5):
 _RECORD = re.compile(_OBJECT.encode(), re.DOTALL)
 
 
-def _malformed(path: Path, content: mmap.mmap | bytes, error: Exception) -> BadInputError:
+def _malformed(
+    path: Path, content: mmap.mmap | memoryview | bytes, error: Exception, record: int | None = None
+) -> BadInputError:
     """Say in which record malformed JSON breaks off; Python's json writes NaN and Infinity, which JSON has not."""
+    if isinstance(error, RecursionError):
+        return BadInputError(path, "JSON nested too deeply", record and f"record {record}")
     found = re.search(r"byte (\d+)", str(error))
     place = int(found[1]) if found else len(content)
-    record = sum(1 for _ in _RECORD.finditer(content, 0, place)) + 1
-    literal = re.match(rb"-?(NaN|Infinity|nan|inf)", content[place : place + 9])
+    record = record or sum(1 for _ in _RECORD.finditer(content, 0, place)) + 1
+    before = bytes(content[max(0, place - 200) : place]).decode("utf-8", "replace")
+    literal = re.match(rb"NaN|Infinity|nan|inf", bytes(content[place : place + 8]))
     if literal:
-        line = content[max(0, place - 200) : place].decode("utf-8", "replace")
-        key = re.findall(r'"([^"]*)"\s*:\s*$', line)
-        return BadInputError(
-            path, f"{literal[0].decode()} is not a number; expected a finite one", f"record {record}", *key[-1:]
-        )
+        key, sign = re.findall(r'(?:"([^"]*)"\s*:)?\s*(-?)$', before)[0]
+        problem = f"{sign}{literal[0].decode()} is not a number; expected a finite one"
+        return BadInputError(path, problem, f"record {record}", key or None)
     return BadInputError(path, f"malformed JSON ({error})", f"record {record}")
 
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Write to a temporary file beside `path` and rename it when all went well; gzip if the name ends in .gz."""
+    try:
+        with _temporary(path) as file:
+            yield file
+    except OSError as error:
+        raise BadInputError(path, f"cannot be written ({error.strerror})") from None
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,6 +1,7 @@
 """Recognise a file's format by its content."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from rejoinder.files import BadInputError, read_start
@@ -21,17 +22,19 @@ RUN_FORMATS = {
 }
 
 _LINES = (
-    ("trec", re.compile(r"\S+\s+\S+\s+\S+\s+\d+\s+\S+\s+\S+\s*")),
-    ("qrels", re.compile(r"\S+\s+\S+\s+\S+\s+-?\d+\s*")),
-    ("moviedialog", re.compile(r"\d+ [^\t]*(\t.*)?")),
+    ("trec", re.compile(r"\S+\s+\S+\s+\S+\s+\d+\s+\S+\s+\S+\s*", re.ASCII)),
+    # spaces or tabs, not both: `1 what year?<TAB>1979` is a film question with its answer
+    ("qrels", re.compile(r"\S+( +\S+ +\S+ +|\t\S+\t\S+\t)-?\d+\s*", re.ASCII)),
+    ("moviedialog", re.compile(r"\d+ [^\t]*(\t.*)?", re.ASCII)),
     ("key", re.compile(r"[^\t]+\t[^\t]+")),
 )
 
 
 def recognise_truth(path: Path) -> str:
     """Return which of TRUTH_FORMATS the file is in."""
-    if path.is_dir():
-        return "task"
+    with suppress(OSError):  # such as a name that is too long, which reading reports
+        if path.is_dir():
+            return "task"
     start = _start(path)
     if start[:1] in ("[", "{"):
         if '"messages-so-far"' in start:
@@ -64,11 +67,15 @@ def _start(path: Path) -> str:
 
 
 def _recognise_lines(path: Path, start: str, known: dict[str, str]) -> str:
-    first = start.splitlines()[0]
-    for name, pattern in _LINES:
-        if name in known and pattern.fullmatch(first):
-            return name
-    raise BadInputError(path, f"of no known format; expected {_one_of(known)}", "line 1")
+    lines = start.split("\n")
+    fitting = {
+        name: sum(pattern.fullmatch(line) is not None for line in lines)
+        for name, pattern in _LINES
+        if name in known and pattern.fullmatch(lines[0])
+    }
+    if not fitting:
+        raise BadInputError(path, f"of no known format; expected {_one_of(known)}", "line 1")
+    return max(fitting, key=fitting.__getitem__)
 
 
 def _one_of(known: dict[str, str]) -> str:

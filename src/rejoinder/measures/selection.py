@@ -31,8 +31,15 @@ class Ranks(msgspec.Struct, frozen=True):
     example: NDArray[np.intp]
     rank: NDArray[np.intp]
     """From 1."""
-    selected: NDArray[np.intp]
-    """How many of each example's best choices cover 90% of its confidence; -1 where confidences are negative."""
+    scores: Floats
+    """All choices' scores, by example and best first."""
+    starts: NDArray[np.intp]
+    """Where each example's choices start among the scores, and where the last one's end."""
+
+    @property
+    def selected(self) -> NDArray[np.intp]:
+        """Count the best choices that cover 90% of each example's confidence; -1 where confidences are negative."""
+        return _covering(self.scores, self.starts)
 
 
 def rank_correct(run: SelectionRun, truth: SelectionTruth) -> Ranks:
@@ -45,12 +52,12 @@ def rank_correct(run: SelectionRun, truth: SelectionTruth) -> Ranks:
     )
     row = found["row"].to_numpy().astype(np.intp)
     correct = np.bincount(truth.correct["example"].to_numpy(), minlength=examples)
-    scores = run.choices["score"].to_numpy()
     return Ranks(
         correct=correct.astype(np.float64),
         example=example[row],
         rank=row - starts[example[row]] + 1,
-        selected=_covering(scores, starts),
+        scores=run.choices["score"].to_numpy(),
+        starts=starts,
     )
 
 
@@ -115,12 +122,13 @@ def f_over_mass(ranks: Ranks) -> Floats:
     Pooled F is a ratio of sums, so single examples have no F whose mean it is. Each gets F plus its influence on it
     (the delta method): the mean is F exactly, and the spread is what intervals and tests need.
     """
-    if (ranks.selected < 0).any():
+    selected = ranks.selected
+    if (selected < 0).any():
         raise UnknownMeasureError("F90 needs confidences that are shares of a whole; this run has negative ones")
     doubled = 2 * np.bincount(
-        ranks.example[ranks.rank <= ranks.selected[ranks.example]], minlength=len(ranks.correct)
+        ranks.example[ranks.rank <= selected[ranks.example]], minlength=len(ranks.correct)
     ).astype(np.float64)
-    sizes = ranks.selected + ranks.correct
+    sizes = selected + ranks.correct
     f = doubled.sum() / sizes.sum()
     return np.asarray(f + (doubled - f * sizes) / sizes.mean())
 

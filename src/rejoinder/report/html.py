@@ -31,15 +31,14 @@ def _section(comparison: Comparison) -> dict[str, object]:
     return {
         "comparison": comparison,
         "scores": score_table(comparison),
-        "measures": [_measure(by) for by in comparison.measures] if several else [],
+        "means": plots.to_svg(plots.means_chart(comparison)) if several else None,
+        "measures": [_measure(by) for by in comparison.measures if len(by.scores.runs) > 1],
         "correlations": correlation_table(comparison.correlations) if comparison.correlations else None,
     }
 
 
 def _measure(by: MeasureComparison) -> dict[str, object]:
-    charts = [plots.means_chart(by)]
-    if len(by.scores.runs) > 1:
-        charts += [plots.p_value_chart(by), plots.differences_chart(by)]
+    charts = (plots.p_value_chart(by), plots.differences_chart(by))
     return {
         "measure": by.measure,
         "charts": [plots.to_svg(chart) for chart in charts],

@@ -110,16 +110,15 @@ def write_comparison(comparison: Comparison, out: Path) -> None:
         for ending, render in (("csv", to_csv), ("md", to_markdown), ("tex", to_latex)):
             with write_atomically(out / "tables" / f"{name}.{ending}") as file:
                 file.write((render(table).rstrip("\n") + "\n").encode())
+    charts = {"means": plots.means_chart(comparison)}
     for by in comparison.measures:
-        charts = {
-            "means": plots.means_chart(by),
-            "p-values": plots.p_value_chart(by),
-            "differences": plots.differences_chart(by),
-        }
-        for name, chart in charts.items():
-            plots.save_png(chart, out / "charts" / f"{name}-{by.measure.name}.png")
-            with write_atomically(out / "charts" / f"{name}-{by.measure.name}.svg") as file:
-                file.write(plots.to_svg(chart).encode())
+        if len(by.scores.runs) > 1:
+            charts[f"p-values-{by.measure.name}"] = plots.p_value_chart(by)
+            charts[f"differences-{by.measure.name}"] = plots.differences_chart(by)
+    for name, chart in charts.items():
+        plots.save_png(chart, out / "charts" / f"{name}.png")
+        with write_atomically(out / "charts" / f"{name}.svg") as file:
+            file.write(plots.to_svg(chart).encode())
     with write_atomically(out / "scores.json") as file:
         file.write(msgspec.json.format(msgspec.json.encode(to_object(comparison))))
     write_html(out / "report.html", f"Comparison on {comparison.title}", [comparison])

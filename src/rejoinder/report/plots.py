@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from rejoinder.comparison import MeasureComparison
+from rejoinder.comparison import Comparison, MeasureComparison
 from rejoinder.files import write_atomically
 
 BEST, OTHER = "#0f766e", "#94a3b8"
@@ -18,7 +18,7 @@ _P_LEVELS = {"p < 0.001": 0.001, "p < 0.01": 0.01, "p < 0.05": 0.05, "not signif
 _P_COLOURS = ["#0f766e", "#2dba9d", "#a7ded2", "#cbd5e133"]
 
 
-def _styled(chart: alt.Chart | alt.LayerChart) -> alt.Chart:
+def _styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart) -> alt.Chart:
     styled = chart.configure(background="transparent", font="system-ui, sans-serif")
     styled = styled.configure_axis(
         labelColor=INK, titleColor=INK, gridColor="#94a3b840", domainColor=INK, labelLimit=220
@@ -27,8 +27,12 @@ def _styled(chart: alt.Chart | alt.LayerChart) -> alt.Chart:
     return cast(alt.Chart, styled.configure_view(stroke=None))
 
 
-def means_chart(by: MeasureComparison) -> alt.Chart:
-    """Plot means with 95% intervals, best first; the best tie group in colour."""
+def means_chart(comparison: Comparison) -> alt.Chart:
+    """Plot means with 95% intervals by every measure, best first; the best tie group in colour."""
+    return _styled(alt.concat(*(_means(by) for by in comparison.measures), columns=2, spacing=28))
+
+
+def _means(by: MeasureComparison) -> alt.LayerChart:
     runs = [by.scores.runs[place] for place in by.order]
     table = pl.DataFrame(
         {
@@ -40,14 +44,14 @@ def means_chart(by: MeasureComparison) -> alt.Chart:
         }
     )
     better = "higher is better" if by.measure.higher_is_better else "lower is better"
-    y = alt.Y("run:N", sort=runs, title=None)
     colour = alt.Color("group:N", scale=alt.Scale(domain=["best group", "other"], range=[BEST, OTHER]), legend=None)
-    base = alt.Chart(table, title=f"{by.measure.name} ({better})").encode(y=y, color=colour)
-    bars = base.mark_rule(strokeWidth=2.5).encode(
-        x=alt.X("low:Q", title="mean and 95% interval", scale=alt.Scale(zero=False)), x2="high:Q"
+    base = alt.Chart(table, title=f"{by.measure.name} ({better})").encode(
+        y=alt.Y("run:N", sort=runs, title=None), color=colour
     )
+    x = alt.X("low:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+    bars = base.mark_rule(strokeWidth=2.5).encode(x=x, x2="high:Q")
     points = base.mark_point(filled=True, size=90, opacity=1).encode(x="mean:Q")
-    return _styled((bars + points).properties(width=_WIDTH, height=alt.Step(24)))
+    return cast(alt.LayerChart, (bars + points).properties(width=300, height=alt.Step(24)))
 
 
 def p_value_chart(by: MeasureComparison) -> alt.Chart:
@@ -68,10 +72,11 @@ def p_value_chart(by: MeasureComparison) -> alt.Chart:
         x=alt.X("worse:N", sort=runs, title=None, axis=alt.Axis(labelAngle=-40)),
         y=alt.Y("better:N", sort=runs, title=None),
     )
-    step = 46
     cells = base.mark_rect(cornerRadius=4).encode(color=colour)
-    labels = base.mark_text(fontSize=10, color=INK).encode(text=alt.Text("p:Q", format=".3f"))
-    return _styled((cells + labels).properties(width=alt.Step(step), height=alt.Step(step * 0.7)))
+    ink = alt.when(alt.datum.p < _P_LEVELS["p < 0.01"]).then(alt.value("white")).otherwise(alt.value(INK))
+    labels = base.mark_text(fontSize=10).encode(text=alt.Text("p:Q", format=".3f"), color=ink)
+    width = max(44 * (len(runs) - 1), 340)  # wide enough for the title
+    return _styled((cells + labels).properties(width=width, height=alt.Step(30)))
 
 
 def _level(p: float) -> str:

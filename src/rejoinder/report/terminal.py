@@ -17,13 +17,14 @@ def print_table(table: Table) -> None:
     parts = list(_fitting(table, console.width))
     for number, columns in enumerate(parts):
         grid = RichTable(title=Text(table.title, style="bold") if number == 0 else None, title_justify="left", box=None,
-                         pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0), caption_justify="left",
-                         caption=Text(table.note) if number == len(parts) - 1 else None)  # fmt: skip
+                         pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))  # fmt: skip
         for column in columns:
             grid.add_column(Text(table.header[column]), overflow="fold")
         for row in table.rows:
             grid.add_row(*(_rich(row[column]) for column in columns))
         console.print(grid)
+    if table.note:
+        console.print(Text(table.note, style="dim"))
 
 
 _GAP = 2

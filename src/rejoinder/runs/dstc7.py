@@ -38,9 +38,8 @@ def read(path: Path, lenient: bool) -> Listing:
         id_ = str(ranking.example_id)
         place = f"record {number} (example-id {id_})"
         if seen.setdefault(id_, number) != number:
-            _mend(
-                lenient, notes, BadInputError(path, f"duplicate id, first in record {seen[id_]}", place, "example-id")
-            )
+            error = BadInputError(path, f"duplicate id, first in record {seen[id_]}", place, "example-id")
+            _mend(lenient, notes, error, "the first is kept")
             continue
         choices = _checked(path, place, ranking.candidate_ranking, lenient, notes)
         ids += [id_] * len(choices)
@@ -56,18 +55,19 @@ def _checked(path: Path, place: str, choices: list[Choice], lenient: bool, notes
     if min(choice.confidence for choice in choices) < 0:
         number, choice = next((n, c) for n, c in enumerate(choices) if c.confidence < 0)
         field = f"candidate-ranking[{number}].confidence"
-        _mend(lenient, notes, BadInputError(path, f"{choice.confidence} is negative", place, field))
+        error = BadInputError(path, f"{choice.confidence} is negative", place, field)
+        _mend(lenient, notes, error, "kept as a score to rank by")
     if len(choices) > LIMIT:
-        problem = f"{len(choices)} choices; expected at most {LIMIT}"
-        _mend(lenient, notes, BadInputError(path, problem, place, "candidate-ranking"))
+        error = BadInputError(path, f"{len(choices)} choices; expected at most {LIMIT}", place, "candidate-ranking")
+        _mend(lenient, notes, error, f"the best ranked {LIMIT} are kept")
         return sorted(choices, key=lambda choice: -choice.confidence)[:LIMIT]
     return choices
 
 
-def _mend(lenient: bool, notes: list[str], error: BadInputError) -> None:
+def _mend(lenient: bool, notes: list[str], error: BadInputError, mended: str) -> None:
     if not lenient:
         raise error
-    notes.append(str(error))
+    notes.append(f"{error}: {mended}")
 
 
 def write(path: Path, run: SelectionRun, truth: SelectionTruth) -> None:

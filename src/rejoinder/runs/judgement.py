@@ -50,11 +50,11 @@ def check(path: Path, judgements: list[Judgement], truth: JudgementTruth, name: 
     notes: list[str] = []
     known = _by_id(path, judgements, truth, lenient, notes)
     asked = {question for judgement in known.values() for question in judgement.answers}
-    unknown = sorted(asked - truth.answers.keys())
-    if unknown:
-        raise BadInputError(path, f"question {unknown[0]!r}; expected one of {', '.join(truth.answers)}")
     for judgement in known.values():
-        for question in asked - judgement.answers.keys():
+        for question in sorted(judgement.answers.keys() - truth.answers.keys()):
+            problem = f"question {question!r}; expected one of {', '.join(truth.answers)}"
+            raise BadInputError(path, problem, judgement.place, "question")
+        for question in sorted(asked - judgement.answers.keys()):
             raise BadInputError(path, "left out here, but not in other records", judgement.place, question)
     distributions = {
         question: _lay_out(path, truth, answers, known, lenient, notes)
@@ -141,5 +141,5 @@ def _normalised(
     total = sum(distribution.values())
     if abs(total - 1) > TOLERANCE:
         error = BadInputError(path, f"probabilities sum to {total:.6g}; expected 1", place, field)
-        _mend(lenient and total > 0, notes, error, "divided by their sum")
+        _mend(lenient and 0 < total < float("inf"), notes, error, "divided by their sum")
     return {label: value / total for label, value in distribution.items()}

@@ -1,10 +1,11 @@
 """Runs as Parquet: `example, option, score`, or `example, question, turn, label, probability`."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
-from rejoinder.files import BadInputError, write_atomically
+from rejoinder.files import BadInputError, read_parquet, write_atomically
 from rejoinder.runs.judgement import Judgement, JudgementRun
 from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
 from rejoinder.tasks.judgement import JudgementTruth
@@ -20,16 +21,26 @@ JUDGEMENT = pl.Schema(
         "probability": pl.Float64(),
     }
 )
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_FITTING: dict[pl.DataType, tuple[str, Callable[[pl.DataType], bool]]] = {
+    pl.String(): ("text or whole numbers", lambda kind: kind.is_integer() or kind in _TEXT),
+    pl.Int64(): ("whole numbers", lambda kind: kind.is_integer() or kind == pl.Null),
+    pl.Float64(): ("numbers", lambda kind: kind.is_numeric()),
+}
 
 
 def _read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+    table = read_parquet(path)
+    for name, kind in schema.items():
+        if name not in table.columns:
+            raise BadInputError(path, f"no such column; expected the columns {', '.join(schema)}", field=name)
+        expected, fits = _FITTING[kind]
+        if not fits(table.schema[name]):
+            raise BadInputError(path, f"a column of {table.schema[name]}; expected {expected}", field=name)
     try:
-        table = pl.read_parquet(path)
-        table = table.select(pl.col(name).cast(kind) for name, kind in schema.items())
-    except (pl.exceptions.PolarsError, pl.exceptions.ComputeError, OSError) as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInputError(path, f"expected a Parquet table with columns {', '.join(schema)} ({problem})") from None
-    return table
+        return table.select(pl.col(name).cast(kind) for name, kind in schema.items())
+    except pl.exceptions.PolarsError as error:
+        raise BadInputError(path, str(error).partition("\n")[0]) from None
 
 
 def read_selection(path: Path) -> Listing:

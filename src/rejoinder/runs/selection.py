@@ -52,7 +52,7 @@ def check(listing: Listing, truth: SelectionTruth, name: str, lenient: bool) -> 
     path, notes = listing.path, listing.notes
     numbers = pl.DataFrame({"id": truth.ids, "example": pl.int_range(len(truth.ids), dtype=pl.UInt32, eager=True)})
     choices = listing.choices.join(numbers, on="id", how="left", maintain_order="left")
-    choices = _check_scores(path, choices)
+    _check_values(path, choices)
     choices = _check_examples(path, choices, numbers, lenient, notes)
     choices = choices.select("example", "option", "score").sort(
         "example", "score", descending=[False, True], maintain_order=True
@@ -62,12 +62,14 @@ def check(listing: Listing, truth: SelectionTruth, name: str, lenient: bool) -> 
     return SelectionRun(name, choices, tuple(notes))
 
 
-def _check_scores(path: Path, choices: pl.DataFrame) -> pl.DataFrame:
+def _check_values(path: Path, choices: pl.DataFrame) -> None:
     bad = choices.filter(~pl.col("score").is_finite() | pl.col("score").is_null())
     if bad.height:
         id_, option, score = bad.select("id", "option", "score").row(0)
         raise BadInputError(path, f"{score} is not a finite number", f"example {id_}", f"confidence of {option!r}")
-    return choices
+    nameless = choices.filter(pl.col("option") == "")["id"]
+    if len(nameless):
+        raise BadInputError(path, "is empty", f"example {nameless[0]}", "candidate-id")
 
 
 def _check_examples(
@@ -76,13 +78,13 @@ def _check_examples(
     unknown = choices.filter(pl.col("example").is_null())["id"].unique(maintain_order=True)
     missing = numbers.join(choices, on="id", how="anti", maintain_order="left")["id"]
     problems = (
-        (unknown, "not in the truth", "examples that the truth does not have were left out"),
+        (unknown, "is not in the truth", "examples that the truth does not have were left out"),
         (missing, "missing: the truth has it and the run has not", "missing examples were scored as wrong"),
     )
     for ids, problem, mended in problems:
         if len(ids) and not lenient:
             more = f" (and {len(ids) - 1} more)" if len(ids) > 1 else ""
-            raise BadInputError(path, problem + more, f"example {ids[0]}")
+            raise BadInputError(path, problem + more, f"example {ids[0]}", "example-id")
         if len(ids):
             notes.append(f"{path}: {len(ids)} {mended}, first {ids[0]}")
     return choices.drop_nulls("example") if len(unknown) else choices

@@ -1,5 +1,6 @@
 """TREC runs: lines `topic Q0 option rank score name`; the score ranks, the rank column is not used."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -7,7 +8,9 @@ import polars as pl
 from rejoinder.files import BadInputError, read_lines, write_atomically
 from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
 from rejoinder.tasks.selection import SelectionTruth
-from rejoinder.tasks.trec import escape, unescape
+from rejoinder.tasks.trec import escape, split_fields, unescape
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def read(path: Path) -> Listing:
@@ -18,15 +21,14 @@ def read(path: Path) -> Listing:
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        fields = line.split()
+        fields = split_fields(line)
         if len(fields) != 6:
             raise BadInputError(
                 path, f"{len(fields)} fields; expected topic Q0 option rank score name", f"line {number}"
             )
-        try:
-            scores.append(float(fields[4]))
-        except ValueError:
-            raise BadInputError(path, f"{fields[4]!r} is not a number", f"line {number}", "score") from None
+        if not _NUMBER.fullmatch(fields[4]):
+            raise BadInputError(path, f"{fields[4]!r} is not a number", f"line {number}", "score")
+        scores.append(float(fields[4]))
         ids.append(unescape(fields[0]))
         options.append(unescape(fields[2]))
     table = pl.DataFrame({"id": ids, "option": options, "score": scores}, schema=LISTING_SCHEMA)

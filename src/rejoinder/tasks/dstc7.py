@@ -1,14 +1,17 @@
 """DSTC7 Track 1 files (the track's README): examples, candidate pools and answer keys."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 
 from rejoinder.files import BadInputError, read_json_records, read_lines, write_atomically, write_json_list
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, NONE, OPTION_SCHEMA, SelectionTask, SelectionTruth, to_pairs
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Message(msgspec.Struct, gc=False):
@@ -21,7 +24,7 @@ class Message(msgspec.Struct, gc=False):
 class Candidate(msgspec.Struct, rename={"id": "candidate-id"}, gc=False):
     """One option for the next utterance."""
 
-    id: str
+    id: Name
     utterance: str
 
 
@@ -32,7 +35,7 @@ class Example(msgspec.Struct, rename="kebab", omit_defaults=True, kw_only=True):
     """
 
     data_split: str | msgspec.UnsetType = msgspec.UNSET
-    example_id: int | str
+    example_id: int | Name
     messages_so_far: list[Message]
     options_for_correct_answers: list[Candidate] | msgspec.UnsetType = msgspec.UNSET
     options_for_next: list[Candidate] | msgspec.UnsetType = msgspec.UNSET
@@ -122,7 +125,7 @@ def to_examples(task: SelectionTask, split: str, scenario: int) -> Iterator[Exam
 
 def official_id(id_: str) -> int | str:
     """Return an id as the official files write it: a number where it is one."""
-    return int(id_) if id_.isascii() and id_.isdigit() and str(int(id_)) == id_ else id_
+    return int(id_) if re.fullmatch("0|[1-9][0-9]{0,17}", id_) else id_
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
@@ -145,9 +148,16 @@ def read_pool(path: Path) -> Iterator[tuple[str, str]]:
 
 def write_pool(path: Path, options: pl.DataFrame) -> None:
     """Write a pool file; line ends and tabs within an utterance become spaces."""
+    _check_writable(path, options["id"], "\t\n")
     with write_atomically(path) as file:
         for id_, text in options.iter_rows():
             file.write(f"{id_}\t{' '.join(text.split())}\n".encode())
+
+
+def _check_writable(path: Path, names: Iterable[str], separators: str) -> None:
+    for name in names:
+        if any(separator in name for separator in separators) or name != name.strip():
+            raise BadInputError(path, f"the format cannot hold the name {name!r}")
 
 
 def read_answer_key(path: Path) -> SelectionTruth:
@@ -175,7 +185,7 @@ def read_answer_key(path: Path) -> SelectionTruth:
 def _parse_answers(path: Path, number: int, line: str) -> tuple[str, list[str]]:
     id_, tab, rest = line.partition("\t")
     answers = [answer.strip() for answer in rest.split(",")]
-    if not tab or not id_.strip() or not all(answers):
+    if not tab or not id_.strip() or not all(answers) or "\t" in rest:
         raise BadInputError(path, "expected an example id, a TAB and answers with commas between", f"line {number}")
     if len(set(answers)) < len(answers):
         raise BadInputError(path, "an answer is given twice", f"line {number}", "answer")
@@ -186,6 +196,8 @@ def _parse_answers(path: Path, number: int, line: str) -> tuple[str, list[str]]:
 
 def write_answer_key(path: Path, truth: SelectionTruth) -> None:
     """Write an answer key."""
+    _check_writable(path, truth.ids, "\t\n")
+    _check_writable(path, truth.correct["option"], ",\t\n")
     answers = truth.correct.group_by("example", maintain_order=True).agg(pl.col("option").str.join(","))
     with write_atomically(path) as file:
         for example, joined in answers.iter_rows():

@@ -29,7 +29,7 @@ def read_entities(path: Path) -> frozenset[str]:
 def read_exchanges(path: Path, entities: frozenset[str] = frozenset()) -> Iterator[Exchange]:
     """Yield the exchanges that have an answer; ids count them from 1."""
     context: list[str] = []
-    count, previous = 0, 0
+    count, previous, response = 0, 0, 0
     for number, line in read_lines(path):
         if not line.strip():
             previous = 0
@@ -38,14 +38,15 @@ def read_exchanges(path: Path, entities: frozenset[str] = frozenset()) -> Iterat
         if position not in (1, previous + 1):
             raise BadInputError(path, f"number {position} after {previous}", f"line {number}", "line number")
         if position == 1:
-            context = []
+            context, response = [], 0
         previous = position
         if answer is not None:
             count += 1
+            response += 1
             answers = split_answers(answer, entities)
             if not all(answers):
                 raise BadInputError(path, f"an answer is empty in {answer!r}", f"line {number}", "answer")
-            yield Exchange(str(count), len(context) // 2 + 1, tuple(context), message, answers)
+            yield Exchange(str(count), response, tuple(context), message, answers)
         context += [message] if answer is None else [message, answer]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from rejoinder.files import BadInputError, write_atomically
+from rejoinder.files import BadInputError, read_parquet, write_atomically
 
 NONE = "NONE"
 """The option that is correct when no other is (DSTC7, subtask 4)."""
@@ -95,12 +95,33 @@ def load_selection_task(folder: Path) -> SelectionTask:
     tables = {}
     for name, schema in (("options", OPTION_SCHEMA), ("examples", EXAMPLE_SCHEMA)):
         path = folder / f"{name}.parquet"
-        try:
-            tables[name] = pl.read_parquet(path)
-        except FileNotFoundError:
-            raise BadInputError(path, "no such file; a task has options.parquet and examples.parquet") from None
-        except pl.exceptions.PolarsError as error:
-            raise BadInputError(path, f"not a Parquet file ({str(error).splitlines()[0]})") from None
+        if not path.is_file():
+            raise BadInputError(path, "no such file; a task has options.parquet and examples.parquet")
+        tables[name] = read_parquet(path)
         if tables[name].schema != schema:
             raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
-    return SelectionTask(**tables)
+        _refuse(path, tables[name]["id"].is_null() | (tables[name]["id"] == ""), "id", "is empty")
+    task = SelectionTask(**tables)
+    _check_examples(folder / "examples.parquet", task)
+    return task
+
+
+def _check_examples(path: Path, task: SelectionTask) -> None:
+    examples = task.examples
+    if not examples.height:
+        raise BadInputError(path, "holds no example")
+    _refuse(path, ~examples["id"].is_first_distinct(), "id", "stands in an earlier row too")
+    _refuse(path, examples["turns"].is_null(), "turns", "is empty")
+    for column in ("options", "correct"):
+        rows = pl.element()
+        wrong = pl.col(column).list.eval(rows.is_null() | (rows >= task.options.height)).list.any()
+        _refuse(path, examples.select(wrong).to_series(), column, "refers to a row that options.parquet has not")
+        repeated = pl.col(column).list.n_unique() < pl.col(column).list.len()
+        _refuse(path, examples.select(repeated).to_series(), column, "holds an option twice")
+    other = pl.col("correct").list.set_difference("options").list.len() > 0
+    _refuse(path, examples.select(other).to_series(), "correct", "is not among the options")
+
+
+def _refuse(path: Path, bad: pl.Series, field: str, problem: str) -> None:
+    if bad.any():
+        raise BadInputError(path, problem, f"row {bad.arg_true()[0] + 1}", field)

@@ -9,7 +9,7 @@ from rejoinder.files import BadInputError, read_start
 from rejoinder.formats import recognise_truth
 from rejoinder.tasks import dialeval, dstc7, moviedialog, trec
 from rejoinder.tasks.judgement import JudgementTruth
-from rejoinder.tasks.selection import SelectionTruth, load_selection_task, to_pairs
+from rejoinder.tasks.selection import NONE, SelectionTruth, load_selection_task, to_pairs
 
 Truth = SelectionTruth | JudgementTruth
 
@@ -41,6 +41,11 @@ def _read_selection(path: Path, format_: str, entities: Path | None) -> Selectio
         raise BadInputError(
             path, "has no answers to score against", f"example-id {unanswered[0]}", "options-for-correct-answers"
         )
+    bare = task.examples.filter(pl.col("options").is_null())["id"]
+    if 0 < len(bare) < task.examples.height:
+        raise BadInputError(
+            path, "left out here, but not in other records", f"example-id {bare[0]}", "options-for-next"
+        )
     truth = task.truth()
     # an examples file of subtask 2 does not hold its pool: only the correct options are known
     return msgspec.structs.replace(truth, pool=None) if format_ == "dstc7" else truth
@@ -48,7 +53,9 @@ def _read_selection(path: Path, format_: str, entities: Path | None) -> Selectio
 
 def _with_options(truth: SelectionTruth, path: Path) -> SelectionTruth:
     if _recognise_options(path) == "pool":
-        return msgspec.structs.replace(truth, pool=pl.Series("option", [id_ for id_, _ in dstc7.read_pool(path)]))
+        pool = pl.Series("option", [id_ for id_, _ in dstc7.read_pool(path)], dtype=pl.String)
+        _refuse_missing(path, truth, truth.correct.join(pool.to_frame(), on="option", how="anti"))
+        return msgspec.structs.replace(truth, pool=pool)
     numbers = {id_: number for number, id_ in enumerate(truth.ids)}
     pairs = [
         (numbers[str(example.example_id)], option.id)
@@ -56,10 +63,20 @@ def _with_options(truth: SelectionTruth, path: Path) -> SelectionTruth:
         for option in example.options
         if str(example.example_id) in numbers
     ]
-    if not pairs:
-        raise BadInputError(path, "has no options for any example of the truth", field="options-for-next")
-    return msgspec.structs.replace(truth, options=to_pairs(*zip(*pairs, strict=True)))
+    options = to_pairs([example for example, _ in pairs], [option for _, option in pairs])
+    bare = set(numbers.values()) - set(options["example"])
+    if bare:
+        raise BadInputError(path, "has no options for it", f"example-id {truth.ids[min(bare)]}", "options-for-next")
+    _refuse_missing(path, truth, truth.correct.join(options, on=["example", "option"], how="anti"))
+    return msgspec.structs.replace(truth, options=options)
+
+
+def _refuse_missing(path: Path, truth: SelectionTruth, missing: pl.DataFrame) -> None:
+    for example, option in missing.filter(pl.col("option") != NONE).sort("example", "option").iter_rows():
+        problem = f"the correct option {option!r} is not among the options"
+        raise BadInputError(path, problem, f"example-id {truth.ids[example]}", "candidate-id")
 
 
 def _recognise_options(path: Path) -> str:
-    return "examples" if read_start(path, 4096).lstrip()[:1] in (b"[", b"{") else "pool"
+    start = read_start(path, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "examples" if start[:1] in (b"[", b"{") else "pool"
