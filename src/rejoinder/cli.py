@@ -300,7 +300,10 @@ def sample(
     """Generate sample data, so that everything runs with no download."""
     from importlib import import_module
 
-    import_module(f"rejoinder.sample.{world.value}").write(out, size, seed)
+    from rejoinder.report.terminal import progress
+
+    with progress(f"generating {world.value}", total=None):
+        import_module(f"rejoinder.sample.{world.value}").write(out, size, seed)
     typer.echo(f"{world.value}: {out}", err=True)
 
 

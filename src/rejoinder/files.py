@@ -136,7 +136,15 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _OBJECT = r"\{(?:[^\"{}]++|" + _STRING + r")*+\}"
 for _ in range(5):
     _OBJECT = r"\{(?:[^\"{}]++|" + _STRING + "|" + _OBJECT + r")*+\}"
-_RECORD = re.compile(_OBJECT.encode(), re.DOTALL)
+_RECORD = re.compile(rb"\s*[\[,]?\s*" + _OBJECT.encode(), re.DOTALL)
+
+
+def _count_records(content: mmap.mmap | memoryview | bytes, end: int) -> int:
+    """Count the whole records before `end`, one after the other: objects within the broken one are none."""
+    count, place = 0, 0
+    while found := _RECORD.match(content, place, end):
+        count, place = count + 1, found.end()
+    return count
 
 
 def _malformed(
@@ -147,7 +155,7 @@ def _malformed(
         return BadInputError(path, "JSON nested too deeply", record and f"record {record}")
     found = re.search(r"byte (\d+)", str(error))
     place = int(found[1]) if found else len(content)
-    record = record or sum(1 for _ in _RECORD.finditer(content, 0, place)) + 1
+    record = record or _count_records(content, place) + 1
     before = bytes(content[max(0, place - 200) : place]).decode("utf-8", "replace")
     literal = re.match(rb"NaN|Infinity|nan|inf", bytes(content[place : place + 8]))
     if literal:

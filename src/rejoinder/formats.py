@@ -25,7 +25,7 @@ _LINES = (
     ("trec", re.compile(r"\S+\s+\S+\s+\S+\s+\d+\s+\S+\s+\S+\s*", re.ASCII)),
     # spaces or tabs, not both: `1 what year?<TAB>1979` is a film question with its answer
     ("qrels", re.compile(r"\S+( +\S+ +\S+ +|\t\S+\t\S+\t)-?\d+\s*", re.ASCII)),
-    ("moviedialog", re.compile(r"\d+ [^\t]*(\t.*)?", re.ASCII)),
+    ("moviedialog", re.compile(r"\d+ [^\t]*\t.*", re.ASCII)),
     ("key", re.compile(r"[^\t]+\t[^\t]+")),
 )
 
@@ -69,13 +69,13 @@ def _start(path: Path) -> str:
 def _recognise_lines(path: Path, start: str, known: dict[str, str]) -> str:
     lines = start.split("\n")
     fitting = {
-        name: sum(pattern.fullmatch(line) is not None for line in lines)
-        for name, pattern in _LINES
-        if name in known and pattern.fullmatch(lines[0])
+        name: sum(pattern.fullmatch(line) is not None for line in lines) for name, pattern in _LINES if name in known
     }
-    if not fitting:
+    # one line may be wrong, or fit another format by chance
+    best = max(fitting, key=fitting.__getitem__)
+    if not fitting[best]:
         raise BadInputError(path, f"of no known format; expected {_one_of(known)}", "line 1")
-    return max(fitting, key=fitting.__getitem__)
+    return best
 
 
 def _one_of(known: dict[str, str]) -> str:

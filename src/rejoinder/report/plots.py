@@ -63,7 +63,8 @@ def p_value_chart(by: MeasureComparison) -> alt.Chart:
         for worse in by.order[place + 1 :]
     ]
     table = pl.DataFrame(pairs, schema=["better", "worse", "p"], orient="row").with_columns(
-        level=pl.col("p").map_elements(_level, return_dtype=pl.String)
+        level=pl.col("p").map_elements(_level, return_dtype=pl.String),
+        shown=pl.col("p").map_elements(lambda p: "<.001" if p < 0.001 else f"{p:.3f}", return_dtype=pl.String),
     )
     colour = alt.Color(
         "level:N", title=None, scale=alt.Scale(domain=list(_P_LEVELS), range=_P_COLOURS), sort=list(_P_LEVELS)
@@ -74,7 +75,7 @@ def p_value_chart(by: MeasureComparison) -> alt.Chart:
     )
     cells = base.mark_rect(cornerRadius=4).encode(color=colour)
     ink = alt.when(alt.datum.p < _P_LEVELS["p < 0.01"]).then(alt.value("white")).otherwise(alt.value(INK))
-    labels = base.mark_text(fontSize=10).encode(text=alt.Text("p:Q", format=".3f"), color=ink)
+    labels = base.mark_text(fontSize=10).encode(text="shown:N", color=ink)
     width = max(44 * (len(runs) - 1), 340)  # wide enough for the title
     return _styled((cells + labels).properties(width=width, height=alt.Step(30)))
 

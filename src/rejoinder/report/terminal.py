@@ -52,8 +52,8 @@ def _rich(cell: Cell) -> Text:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the error stream; the value is called with each amount of work done, from any thread."""
+def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar on the error stream (a moving one where the total is not known); call the value with each amount."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:

@@ -98,9 +98,10 @@ def read_task(path: Path) -> JudgementTask:
     records = list(read_dialogues(path))
     if not records:
         raise BadInputError(path, "holds no dialogue")
-    bare = sum(record.annotations is None for record in records)
-    if 0 < bare < len(records):
-        raise BadInputError(path, f"{bare} of {len(records)} dialogues have no annotations; expected all or none")
+    bare = [number for number, record in enumerate(records, 1) if record.annotations is None]
+    if 0 < len(bare) < len(records):
+        place = f"record {bare[0]} (id {records[bare[0] - 1].id})"
+        raise BadInputError(path, "left out here, but not in other records", place, "annotations")
     return to_task(records)
 
 
