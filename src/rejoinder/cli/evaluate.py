@@ -1,32 +1,15 @@
-"""The command line: `rejoinder --help`. Commands import what they need when they run, so that help answers at once."""
+"""`rejoinder score`, `compare`, `overview`, `published` and `convert`."""
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rejoinder.cli.app import Seed, app
+
 if TYPE_CHECKING:
     from rejoinder.evaluation import Evaluation, Request
-
-app = typer.Typer(
-    name="rejoinder",
-    help="Choose the next reply in a dialogue, judge how a dialogue went, and prove which system does it better.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-)
-
-
-class World(StrEnum):
-    """What can be generated."""
-
-    IRC = "irc"
-    ADVISING = "advising"
-    FILMS = "films"
-    HELPDESK = "helpdesk"
 
 
 class Paper(StrEnum):
@@ -116,29 +99,8 @@ References = Annotated[
         "--reference", help="Add published rows: dialeval1/english, dstc7/ubuntu/1, moviedialog/qa, ... (repeatable)."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 Trials = Annotated[int, typer.Option("--trials", min=100, help="Trials of the randomised Tukey HSD test.")]
 Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Bootstrap samples for the 95% intervals.")]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from rejoinder import __version__
-
-        typer.echo(f"rejoinder {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Choose the next reply in a dialogue, judge how a dialogue went, and prove which system does it better.
-
-    Start with `rejoinder demo`.
-    """
 
 
 @app.command(epilog="Example: rejoinder score test.json run-a.json run-b.json --by turns")
@@ -282,31 +244,6 @@ def published(
     show_published(paper, table, where or [], Style(chosen[0] if chosen else "terminal"))
 
 
-@app.command(epilog="Example: rejoinder sample helpdesk --out helpdesk --size 500 --seed 1")
-def sample(
-    world: Annotated[
-        World,
-        typer.Argument(
-            help="irc: support-channel logs with true reply links; advising: course advising with paraphrases; films: "
-            "knowledge base, ratings, discussions; helpdesk: dialogues with 19 annotators, English and Chinese."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
-    size: Annotated[
-        int, typer.Option("--size", min=1, help="How much: messages (irc), dialogues (advising, helpdesk) or films.")
-    ] = 1_000,
-    seed: Seed = 0,
-) -> None:
-    """Generate sample data, so that everything runs with no download."""
-    from importlib import import_module
-
-    from rejoinder.report.terminal import progress
-
-    with progress(f"generating {world.value}", total=None):
-        import_module(f"rejoinder.sample.{world.value}").write(out, size, seed)
-    typer.echo(f"{world.value}: {out}", err=True)
-
-
 @app.command(epilog="Example: rejoinder convert run.json --truth test.json --to trec --out run.trec")
 def convert(
     run: Annotated[Path, typer.Argument(help="A run in any format.")],
@@ -327,29 +264,3 @@ def convert(
     write_run(out, read_run(run, answers, format_, lenient), answers, to)
     if qrels is not None:
         write_truth_as_qrels(qrels, answers)
-
-
-@app.command(epilog="Example: rejoinder demo --out demo --size 300")
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")] = Path("demo"),
-    size: Annotated[int, typer.Option("--size", min=50, help="Examples in each test set.")] = 300,
-    seed: Seed = 0,
-) -> None:
-    """Run the whole loop on generated data: sample world, tasks, simple systems, scores, tests, one report."""
-    from rejoinder.demo import run
-
-    run(out, size, seed)
-
-
-def main() -> None:
-    """Run the command line; a mistake in the input is one line on the error stream and exit code 2."""
-    try:
-        app()
-    except (LookupError, ValueError) as error:
-        from rejoinder.files import BadInputError
-        from rejoinder.measures.measure import UnknownMeasureError
-
-        if not isinstance(error, BadInputError | UnknownMeasureError | LookupError):
-            raise
-        typer.echo(f"error: {error.args[0] if error.args else error}", err=True)
-        sys.exit(2)
