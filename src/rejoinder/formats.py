@@ -68,6 +68,7 @@ def _start(path: Path) -> str:
 
 def _recognise_lines(path: Path, start: str, known: dict[str, str]) -> str:
     lines = start.split("\n")
+    lines = lines[:-1] or lines  # the start may end within a line
     fitting = {
         name: sum(pattern.fullmatch(line) is not None for line in lines) for name, pattern in _LINES if name in known
     }

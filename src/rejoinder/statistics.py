@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
+from statistics import NormalDist
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], object]
@@ -166,22 +166,29 @@ def mean_intervals(
     means = scores.mean(axis=1)
     centred = scores - means[:, None]
     resampled = _resampled_means(centred, resamples, seed, advance)
-    bias = ndtri(((resampled < 0).mean(axis=0) + (resampled <= 0).mean(axis=0)) / 2)
+    below = ((resampled < 0).mean(axis=0) + (resampled <= 0).mean(axis=0)) / 2
     spread = (centred**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = np.where(spread > 0, (centred**3).sum(axis=1) / (6 * spread**1.5), 0.0)
-    ends = [_bca_end(resampled, level, bias, acceleration) for level in ((1 - confidence) / 2, (1 + confidence) / 2)]
+    levels = (1 - confidence) / 2, (1 + confidence) / 2
     constant = np.ptp(scores, axis=1) == 0
-    low, high = (np.where(constant, means, means + end) for end in ends)
+    low, high = means.copy(), means.copy()
+    for row in np.flatnonzero(~constant):
+        at = [_bca_level(level, float(below[row]), float(acceleration[row])) for level in levels]
+        low[row], high[row] = means[row] + np.quantile(resampled[:, row], at)
     return low, high
 
 
-def _bca_end(resampled: Floats, level: float, bias: Floats, acceleration: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        shifted = bias + ndtri(level)
-        adjusted = ndtr(bias + shifted / (1 - acceleration * shifted))
-    adjusted = np.nan_to_num(adjusted, nan=level)
-    return np.array([np.quantile(column, at) for column, at in zip(resampled.T, adjusted, strict=True)])
+_NORMAL = NormalDist()
+
+
+def _bca_level(level: float, below: float, acceleration: float) -> float:
+    """Return which quantile of the resampled means ends the interval: bias-corrected and accelerated."""
+    if not 0 < below < 1:
+        return level
+    bias = _NORMAL.inv_cdf(below)
+    shifted = bias + _NORMAL.inv_cdf(level)
+    return _NORMAL.cdf(bias + shifted / (1 - acceleration * shifted))
 
 
 def _resampled_means(scores: Floats, resamples: int, seed: int, advance: Advance) -> Floats:

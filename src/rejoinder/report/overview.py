@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-from scipy.stats import rankdata
 
 from rejoinder.report.tables import Cell, Table
 
@@ -32,8 +31,8 @@ def average_ranks(results: Results, measure: str, higher_is_better: bool = True)
 
 
 def _ranks(scored: Mapping[str, float], higher_is_better: bool) -> dict[str, float]:
-    values = np.array(list(scored.values()))
-    ranked = rankdata(-values if higher_is_better else values, method="min")
+    values = np.array(list(scored.values())) * (-1 if higher_is_better else 1)
+    ranked = np.searchsorted(np.sort(values), values) + 1.0  # tied systems share the best of their ranks
     return dict(zip(scored, ranked.tolist(), strict=True))
 
 

@@ -54,6 +54,7 @@ def check(path: Path, judgements: list[Judgement], truth: JudgementTruth, name: 
         for question in sorted(judgement.answers.keys() - truth.answers.keys()):
             problem = f"question {question!r}; expected one of {', '.join(truth.answers)}"
             raise BadInputError(path, problem, judgement.place, "question")
+    for judgement in known.values():
         for question in sorted(asked - judgement.answers.keys()):
             raise BadInputError(path, "left out here, but not in other records", judgement.place, question)
     distributions = {

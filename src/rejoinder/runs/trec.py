@@ -10,7 +10,10 @@ from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.trec import escape, split_fields, unescape
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# one match a line takes two thirds of the time of splitting it and looking at the fields
+_LINE = re.compile(
+    r"\s*(\S+)\s+\S+\s+(\S+)\s+\S+\s+([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s+\S+\s*", re.ASCII
+)
 
 
 def read(path: Path) -> Listing:
@@ -19,20 +22,23 @@ def read(path: Path) -> Listing:
     options: list[str] = []
     scores: list[float] = []
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        fields = split_fields(line)
-        if len(fields) != 6:
-            raise BadInputError(
-                path, f"{len(fields)} fields; expected topic Q0 option rank score name", f"line {number}"
-            )
-        if not _NUMBER.fullmatch(fields[4]):
-            raise BadInputError(path, f"{fields[4]!r} is not a number", f"line {number}", "score")
-        scores.append(float(fields[4]))
-        ids.append(unescape(fields[0]))
-        options.append(unescape(fields[2]))
+        fields = _LINE.fullmatch(line)
+        if fields:
+            ids.append(unescape(fields[1]))
+            options.append(unescape(fields[2]))
+            scores.append(float(fields[3]))
+        elif line.strip():
+            raise _malformed(path, number, line)
     table = pl.DataFrame({"id": ids, "option": options, "score": scores}, schema=LISTING_SCHEMA)
     return Listing(path, table, [])
+
+
+def _malformed(path: Path, number: int, line: str) -> BadInputError:
+    fields = split_fields(line)
+    if len(fields) != 6:
+        problem = f"{len(fields)} fields; expected topic Q0 option rank score name"
+        return BadInputError(path, problem, f"line {number}")
+    return BadInputError(path, f"{fields[4]!r} is not a number", f"line {number}", "score")
 
 
 def write(path: Path, run: SelectionRun, truth: SelectionTruth) -> None:

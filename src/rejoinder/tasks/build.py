@@ -1,14 +1,17 @@
-"""Turn dialogues into selection examples as DSTC7 did ("Data"): cut each one, and add wrong options at random."""
+"""Turn dialogues into selection examples as DSTC7 did ("Data"): cut each one, and add wrong options."""
 
 import hashlib
 from base64 import b32encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
+
+Rows = NDArray[np.intp]
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -18,6 +21,12 @@ class Cut(msgspec.Struct, frozen=True):
     """(speaker, text)"""
     replies: tuple[str, ...]
     """The turn that followed; where it has paraphrases, all of them are correct."""
+    alike: tuple[str, ...] = ()
+    """Other ways to say the same, which must not be offered as wrong."""
+
+
+Similar = Callable[[Sequence[Cut], Sequence[tuple[str, ...]]], Iterator[Rows]]
+"""For each cut, the utterances that are most like a right reply, as places in a list of utterances with paraphrases."""
 
 
 def option_id(text: str) -> str:
@@ -31,32 +40,82 @@ def build_task(
     candidates: int = 100,
     without_answer: float = 0.0,
     seed: int = 0,
+    similar: Similar | None = None,
+    first_id: int = 1,
 ) -> SelectionTask:
     """Give every cut `candidates` options, filled up with utterances of `wrong`, each with its paraphrases.
 
-    In a share `without_answer` of the examples the correct options are replaced by wrong ones (subtask 4).
+    Wrong options are drawn at random, or from what `similar` finds. In a share `without_answer` of the examples the
+    correct options are replaced by wrong ones (subtask 4).
     """
     rng = np.random.default_rng(seed)
     texts: dict[str, int] = {}
+    groups = [[texts.setdefault(text, len(texts)) for text in ways] for ways in wrong]
+    replies = [[texts.setdefault(text, len(texts)) for text in cut.replies] for cut in cuts]
+    alike = [{texts[text] for text in cut.alike if text in texts} for cut in cuts]
     bare = set(rng.choice(len(cuts), round(without_answer * len(cuts)), replace=False).tolist())
-    table: dict[str, list[object]] = {name: [] for name in EXAMPLE_SCHEMA}
-    for number, cut in enumerate(cuts):
-        correct = () if number in bare else cut.replies[:candidates]
-        options = [*correct, *_draw_wrong(wrong, set(cut.replies), candidates - len(correct), rng)]
-        rows = {text: texts.setdefault(text, len(texts)) for text in options}
-        table["id"].append(str(number + 1))
-        table["turns"].append([{"speaker": speaker, "text": text} for speaker, text in cut.turns])
-        table["options"].append(rng.permutation(list(rows.values())).tolist())
-        table["correct"].append([rows[text] for text in correct])
-    options_ = pl.DataFrame({"id": [option_id(text) for text in texts], "text": list(texts)}, schema=OPTION_SCHEMA)
-    return SelectionTask(pl.DataFrame(table, schema=EXAMPLE_SCHEMA), options_)
+    found = similar(cuts, wrong) if similar else None
+    options, correct = [], []
+    for number, right in enumerate(replies):
+        kept = [] if number in bare else right[:candidates]
+        preferred = [] if found is None else rng.permutation(next(found)).tolist()
+        drawn = _draw_wrong(groups, alike[number].union(right), candidates - len(kept), preferred, rng)
+        options.append(rng.permutation(np.array(kept + drawn, dtype=np.uint32)))
+        correct.append(kept)
+    return _to_task(cuts, options, correct, list(texts), first_id)
 
 
-def _draw_wrong(wrong: Sequence[tuple[str, ...]], right: set[str], count: int, rng: np.random.Generator) -> list[str]:
-    drawn: dict[str, None] = {}
+def _draw_wrong(
+    groups: Sequence[Sequence[int]], right: set[int], count: int, preferred: list[int], rng: np.random.Generator
+) -> list[int]:
+    drawn: dict[int, None] = {}
     for _ in range(100):
-        for utterance in rng.integers(len(wrong), size=2 * count).tolist():
-            drawn |= dict.fromkeys(text for text in wrong[utterance] if text not in right)
+        for group in preferred + rng.integers(len(groups), size=count + 8).tolist():
+            if right.isdisjoint(groups[group]):
+                drawn |= dict.fromkeys(groups[group])
             if len(drawn) >= count:
                 return list(drawn)[:count]
     raise ValueError(f"only {len(drawn)} different wrong options where {count} are needed")
+
+
+def build_pool_task(cuts: Sequence[Cut], pool: Sequence[str], first_id: int = 1) -> SelectionTask:
+    """Let every cut choose from one pool, which must hold its reply (subtask 2)."""
+    rows = {text: row for row, text in enumerate(pool)}
+    return _to_task(cuts, None, [[rows[text] for text in cut.replies] for cut in cuts], pool, first_id)
+
+
+def _to_task(
+    cuts: Sequence[Cut],
+    options: list[NDArray[np.uint32]] | None,
+    correct: list[list[int]],
+    texts: Sequence[str],
+    first_id: int,
+) -> SelectionTask:
+    examples = pl.DataFrame(
+        {
+            "id": [str(first_id + number) for number in range(len(cuts))],
+            "turns": [[{"speaker": speaker, "text": text} for speaker, text in cut.turns] for cut in cuts],
+            "options": pl.Series([None] * len(cuts) if options is None else options, dtype=pl.List(pl.UInt32)),
+            "correct": correct,
+        },
+        schema=EXAMPLE_SCHEMA,
+    )
+    ids = [option_id(text) for text in texts]
+    return SelectionTask(examples, pl.DataFrame({"id": ids, "text": list(texts)}, schema=OPTION_SCHEMA))
+
+
+def similar_by_words(most: int = 500) -> Similar:
+    """Find utterances that share telling words with the context (TF-IDF), for harder wrong options."""
+
+    def search(cuts: Sequence[Cut], wrong: Sequence[tuple[str, ...]]) -> Iterator[Rows]:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+")
+        known = vectors.fit_transform([ways[0] for ways in wrong]).T.tocsr()
+        for start in range(0, len(cuts), 256):
+            contexts = [" ".join(text for _, text in cut.turns) for cut in cuts[start : start + 256]]
+            for scores in (vectors.transform(contexts) @ known).toarray():
+                kept = min(most, len(scores))
+                yield np.argpartition(-scores, kept - 1)[:kept]
+
+    return search

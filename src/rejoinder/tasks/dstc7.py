@@ -112,6 +112,7 @@ def to_task(
 def to_examples(task: SelectionTask, split: str, scenario: int) -> Iterator[Example]:
     """Yield a task's examples as official records."""
     texts = [Candidate(*row) for row in task.options.iter_rows()]
+    profiles = {} if task.profiles is None else dict(task.profiles.iter_rows())
     for id_, turns, options, correct in task.examples.iter_rows():
         yield Example(
             data_split=split,
@@ -119,6 +120,7 @@ def to_examples(task: SelectionTask, split: str, scenario: int) -> Iterator[Exam
             messages_so_far=[Message(turn["speaker"], turn["text"]) for turn in turns],
             options_for_correct_answers=msgspec.UNSET if correct is None else [texts[row] for row in correct],
             options_for_next=[texts[row] for row in options or ()],
+            profile=msgspec.json.decode(profiles[id_]) if id_ in profiles else msgspec.UNSET,
             scenario=scenario,
         )
 

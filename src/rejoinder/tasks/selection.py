@@ -1,6 +1,6 @@
 """Selection tasks: a dialogue so far, options for the next reply, and which of them are correct.
 
-A task is a folder of two Parquet tables: `options.parquet` (every option once) and `examples.parquet`, whose rows refer
+A task is a folder of Parquet tables: `options.parquet` (every option once) and `examples.parquet`, whose rows refer
 to options by their row. An example without options of its own chooses from the pool, which is all of them.
 """
 
@@ -24,6 +24,7 @@ EXAMPLE_SCHEMA = pl.Schema(
     }
 )
 OPTION_SCHEMA = pl.Schema({"id": pl.String(), "text": pl.String()})
+PROFILE_SCHEMA = pl.Schema({"id": pl.String(), "profile": pl.String()})
 
 
 def to_pairs(example: Sequence[int], option: Sequence[str]) -> pl.DataFrame:
@@ -56,6 +57,8 @@ class SelectionTask(msgspec.Struct, frozen=True):
 
     examples: pl.DataFrame
     options: pl.DataFrame
+    profiles: pl.DataFrame | None = None
+    """What is known of an example's speaker, as JSON (Advising); not every example need have one."""
 
     def contexts(self) -> list[str]:
         """Return each example's turns as one text."""
@@ -84,8 +87,12 @@ class SelectionTask(msgspec.Struct, frozen=True):
         return rows.select("example", self.options["id"].gather(rows["row"]).alias("option"))
 
     def save(self, folder: Path) -> None:
-        """Write the two tables, each whole or not at all."""
-        for name, table in (("options", self.options), ("examples", self.examples)):
+        """Write the tables, each whole or not at all."""
+        tables = {"options": self.options, "examples": self.examples, "profiles": self.profiles}
+        for name, table in tables.items():
+            if table is None:
+                (folder / f"{name}.parquet").unlink(missing_ok=True)
+                continue
             with write_atomically(folder / f"{name}.parquet") as file:
                 table.write_parquet(file)
 
@@ -101,7 +108,8 @@ def load_selection_task(folder: Path) -> SelectionTask:
         if tables[name].schema != schema:
             raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
         _refuse(path, tables[name]["id"].is_null() | (tables[name]["id"] == ""), "id", "is empty")
-    task = SelectionTask(**tables)
+    profiles = folder / "profiles.parquet"
+    task = SelectionTask(**tables, profiles=read_parquet(profiles) if profiles.is_file() else None)
     _check_examples(folder / "examples.parquet", task)
     return task
 

@@ -1,0 +1,1 @@
+"""Speed, memory and agreement against named peers, side by side in one run: `make bench` writes docs/results.md."""

@@ -1,0 +1,41 @@
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from rejoinder.files import BadInputError
+
+settings.register_profile("rejoinder", deadline=None, derandomize=True)
+settings.load_profile("rejoinder")
+
+Save = Callable[[str, object], Path]
+Complaint = Callable[..., str]
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Save:
+    """Write text, bytes, or anything else as JSON; gzipped if the name says so."""
+
+    def save_(name: str, content: object) -> Path:
+        path = tmp_path / name
+        text = content if isinstance(content, str | bytes) else json.dumps(content, ensure_ascii=False)
+        raw = text.encode() if isinstance(text, str) else text
+        path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+        return path
+
+    return save_
+
+
+@pytest.fixture
+def complaint(tmp_path: Path) -> Complaint:
+    """Call a function and return what it says of its input, without the folder."""
+
+    def complaint_(function: Callable[..., object], *arguments: object, **options: object) -> str:
+        with pytest.raises(BadInputError) as caught:
+            function(*arguments, **options)
+        return str(caught.value).replace(f"{tmp_path}/", "")
+
+    return complaint_
