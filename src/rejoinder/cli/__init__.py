@@ -4,10 +4,10 @@ import sys
 
 import typer
 
-from rejoinder.cli import evaluate, sample
+from rejoinder.cli import build, evaluate, sample
 from rejoinder.cli.app import app
 
-__all__ = ["app", "evaluate", "main", "sample"]
+__all__ = ["app", "build", "evaluate", "main", "sample"]
 
 
 def main() -> None:
