@@ -145,7 +145,8 @@ def test_styles_exclude_each_other(cli, selection_files):
 def test_break_down_by_a_column_of_the_truth(cli, helpdesk_files):
     truth, runs = helpdesk_files
     _, out, _ = cli("score", truth, runs[0], "--by", "turns", "--json", *QUICK)
-    groups = json.loads(out)["by"]
+    assert json.loads(out)["by"]["column"] == "turns"
+    groups = json.loads(out)["by"]["groups"]
     counts = [len(d["turns"]) for d in json.loads(truth.read_text())]
     assert {value: runs[0]["n"] for value, runs in groups.items()} == {
         str(n): counts.count(n) for n in sorted(set(counts))
@@ -180,7 +181,7 @@ def test_log2_shows_the_sites_figures(cli, helpdesk_files):
 def test_reference_rows_are_marked_as_published(cli, helpdesk_files):
     truth, runs = helpdesk_files
     _, out, _ = cli("score", truth, *runs[:2], "--reference", "dialeval1/english", "--markdown", *QUICK)
-    assert re.search(r"BL-lstm \(published\) \| 0\.1591 \| 0\.2271", out)
+    assert re.search(r"BL-lstm \(dialeval1/english\) \| 0\.1591 \| 0\.2271", out)
     code, _, err = cli("score", truth, *runs[:2], "--reference", "dialeval1/latin")
     assert (code, "no published rows 'dialeval1/latin'" in err) == (2, True)
 
@@ -188,7 +189,7 @@ def test_reference_rows_are_marked_as_published(cli, helpdesk_files):
 def test_unknown_measure(cli, selection_files):
     code, out, err = cli("score", *selection_files, "-m", "BLEU")
     assert (code, out) == (2, "")
-    assert err == "error: no measure 'BLEU' of ranking; there are R@k, hits@k, P@k, MRR, MAP, DSTC7, F90\n"
+    assert err == "error: no measure 'BLEU' of ranking; there are MRR, MAP, DSTC7, F90, R@k, hits@k, P@k\n"
 
 
 def test_bad_input_is_one_line_and_exit_code_2(cli, selection_files, tmp_path):
@@ -224,7 +225,6 @@ def test_compare_prints_the_papers_tables_and_writes_a_report(cli, helpdesk_file
     code, out, err = cli("compare", truth, *runs, "--out", tmp_path / "out", "-m", "NMD(A)", "-m", "RSNOD(A)", *QUICK)
     assert code == 0
     assert "Statistical significance in terms of NMD(A)" in out
-    assert "NMD(A) vs RSNOD(A)" in out
     assert "report.html" in err
     written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
     assert {"report.html", "scores.json", "charts/means.svg", "charts/means.png"} <= written
@@ -232,7 +232,7 @@ def test_compare_prints_the_papers_tables_and_writes_a_report(cli, helpdesk_file
         "tables/scores.csv",
         "tables/scores.tex",
         "tables/significance-NMD(A).md",
-        "tables/correlations.csv",
+        "tables/significance.csv",
     } <= written
     assert (tmp_path / "out/charts/p-values-NMD(A).png").read_bytes().startswith(b"\x89PNG")
 
@@ -299,3 +299,132 @@ def test_sample_writes_each_world(cli, tmp_path):
         assert code == 0
         assert world in err
         assert list((tmp_path / world).glob(pattern))
+
+
+def test_a_group_is_scored_on_its_own(cli, selection_files, tmp_path):
+    truth, run = selection_files
+    (tmp_path / "groups.csv").write_text('id,g\n1,10\n2,""\n3,9\n')
+    arguments = ("score", truth, run, "--groups", tmp_path / "groups.csv", "--by", "g", "-m", "F90", "--csv", *QUICK)
+    _, out, _ = cli(*arguments)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["by"], row["n"]) for row in rows] == [("", "3"), ("9", "1"), ("10", "1"), ("(empty)", "1")]
+    means = {row["by"]: float(row["mean"]) for row in rows}
+    # 1: only `a` is selected; 2: both are, one right; 3: both are, one of two right
+    assert means == pytest.approx({"": 2 * 3 / (5 + 4), "10": 1.0, "(empty)": 2 / 3, "9": 2 / 4})
+    assert out == cli(*arguments)[1]
+
+
+def test_a_pipe_is_refused(cli, selection_files, tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    code, _, err = cli("score", tmp_path / "pipe", selection_files[1])
+    assert (code, "is a pipe or a device; expected a regular file" in err) == (2, True)
+
+
+def test_names_that_cannot_be_printed_are_marked(cli, selection_files, tmp_path):
+    truth, run = selection_files
+    odd = tmp_path / "c\x01d.json"
+    odd.write_bytes(run.read_bytes())
+    _, out, _ = cli("score", truth, odd, "--json", *QUICK)
+    assert json.loads(out)["runs"][0]["run"] == "c\ufffdd"
+
+
+def test_every_run_has_a_name_of_its_own(cli, selection_files, tmp_path):
+    truth, run = selection_files
+    names = ("a/r.json", "a/r.txt", "a/r#2.json", "b/r#2.json")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(run.read_bytes())
+    _, out, _ = cli("score", truth, *(tmp_path / name for name in names), "--json", *QUICK)
+    found = [row["run"] for row in json.loads(out)["runs"]]
+    assert len(found) == len(set(found)) == 4
+
+
+def test_a_run_that_answers_none_of_the_measures_is_named(cli, helpdesk_files, tmp_path):
+    truth, runs = helpdesk_files
+    records = json.loads(runs[0].read_text())
+    (tmp_path / "quality.json").write_text(json.dumps([{k: v for k, v in r.items() if k != "nugget"} for r in records]))
+    code, _, err = cli("score", truth, runs[0], tmp_path / "quality.json", "-m", "JSD", *QUICK)
+    assert (code, err) == (2, f"error: {tmp_path / 'quality.json'}: answers nothing that JSD could score\n")
+    _, out, _ = cli("score", truth, runs[0], tmp_path / "quality.json", "--json", *QUICK)
+    assert "JSD" not in json.loads(out)["runs"][1]["measures"]
+
+
+def test_options_that_would_be_ignored_are_refused(cli, selection_files, helpdesk_files, tmp_path):
+    truth, run = selection_files
+    (tmp_path / "groups.csv").write_text("id,g\n1,x\n2,y\n3,x\n")
+    (tmp_path / "names.txt").write_text("a\n")
+    refused = {
+        ("score", truth, run, "--groups", tmp_path / "groups.csv"): "--groups needs --by",
+        ("score", helpdesk_files[0], helpdesk_files[1][0], "--entities", tmp_path / "names.txt"): "has no use",
+        ("score", truth, run, "--log2"): "--log2 is for distances, and R@1 is none",
+        ("score", helpdesk_files[0], helpdesk_files[1][0], "--log2", "--json"): "--log2 is for tables",
+        ("score", truth, run, "--reference", "dialeval1/english"): "have none of the measures",
+        ("published", "--table", "results"): "--table needs a paper",
+        ("published", "dstc7", "--table", "results", "--where", "team"): "expected COLUMN=VALUE",
+        (
+            "published",
+            "dstc7",
+            "--table",
+            "results",
+            "--where",
+            "dataset=zzz",
+        ): "dataset is one of advising-1, advising-2, ubuntu",
+        ("overview", "a=1.json", "b"): "no such file",
+    }
+    for arguments, message in refused.items():
+        code, _, err = cli(*arguments)
+        assert (code, message in err) == (2, True), (arguments, err)
+
+
+def test_a_folder_in_use_is_not_mixed_up(cli, selection_files, helpdesk_files, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("precious")
+    for arguments in (("sample", "irc"), ("compare", helpdesk_files[0], *helpdesk_files[1])):
+        code, _, err = cli(*arguments, "--out", tmp_path / "mine")
+        assert (code, "is not empty; give another folder" in err) == (2, True)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    for measure in ("JSD", "RNSS"):
+        cli("compare", helpdesk_files[0], *helpdesk_files[1], "--out", tmp_path / "out", "-m", measure, *QUICK)
+    assert not list((tmp_path / "out").rglob("*JSD*"))
+
+
+def test_references_of_two_sources_stand_side_by_side(cli, selection_files):
+    _, out, _ = cli(
+        "score", *selection_files, "--reference", "dstc7/ubuntu/1", "--reference", "dstc7/ubuntu/4", "--json", *QUICK
+    )
+    rows = json.loads(out)["published"]
+    assert rows["team 3 (dstc7/ubuntu/1)"]["MRR"] == 0.735
+    assert rows["team 3 (dstc7/ubuntu/4)"]["MRR"] == 0.742
+
+
+def test_convert_says_what_a_format_cannot_hold(cli, tmp_path):
+    (tmp_path / "key.tsv").write_text("1\to5\n")
+    (tmp_path / "long.trec").write_text("".join(f"1 Q0 o{n} {n} {200 - n} x\n" for n in range(150)))
+    code, _, err = cli(
+        "convert",
+        tmp_path / "long.trec",
+        "--truth",
+        tmp_path / "key.tsv",
+        "--to",
+        "dstc7",
+        "--out",
+        tmp_path / "o.json",
+    )
+    assert (code, "1 rankings were cut to their best 100 choices" in err) == (0, True)
+    (tmp_path / "low.trec").write_text("1 Q0 o5 1 -3.5 x\n")
+    code, _, err = cli(
+        "convert", tmp_path / "low.trec", "--truth", tmp_path / "key.tsv", "--to", "dstc7", "--out", tmp_path / "p.json"
+    )
+    assert (code, "cannot hold negative confidences" in err) == (2, True)
+
+
+def test_a_terminal_without_arrows_gets_question_marks(selection_files):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from rejoinder.cli import main; main()", "score", *map(str, selection_files)],
+        capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True,
+    )  # fmt: skip
+    assert b"R@1 ?" in done.stdout

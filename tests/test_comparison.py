@@ -12,7 +12,7 @@ QUICK = Settings(seed=1, trials=500, resamples=500)
 @pytest.fixture
 def scores():
     rng = np.random.default_rng(0)
-    values = rng.random((4, 80)) + np.array([0.0, 0.5, 0.02, 1.0])[:, None]
+    values = (rng.random((4, 80)) + np.array([0.0, 0.5, 0.02, 1.0])[:, None]) / 2
     return Scores(HIGHER, ("a", "b", "c", "d"), values)
 
 
@@ -39,11 +39,23 @@ def test_intervals_hold_the_means(scores):
 
 
 def test_measures_of_one_question_are_correlated_and_direction_does_not_matter(scores):
-    mirrored = Scores(Measure("X", "", "", higher_is_better=False), scores.runs, -scores.values)
-    other = Scores(LOWER, scores.runs, scores.values)
-    found = compare([scores, mirrored, other], "title", QUICK).correlations
+    runs = ("a", "b", "c", "d", "e")
+    values = np.concatenate([scores.values, scores.values[:1] / 2])
+    mirrored = Scores(Measure("X", "", "", higher_is_better=False), runs, 1 - values)
+    other = Scores(LOWER, runs, values)
+    found = compare([Scores(HIGHER, runs, values), mirrored, other], "title", QUICK).correlations
     assert [c.measures for c in found] == [("MRR", "X")]
     assert found[0].tau.estimate == 1
+
+
+def test_four_runs_are_too_few_to_correlate(scores):
+    assert compare([scores, scores], "title", QUICK).correlations == []
+
+
+def test_a_measure_that_ranks_all_alike_is_not_correlated():
+    runs = tuple("abcde")
+    flat, steep = (Scores(HIGHER, runs, np.tile(np.array([v]).T, 6)) for v in ([0.5] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]))
+    assert compare([flat, steep], "title", QUICK).correlations == []
 
 
 def test_the_signature_says_what_the_figures_depend_on(scores):

@@ -81,16 +81,17 @@ def test_nothing_known(save, complaint, recognise):
     assert complaint(recognise, save("f", "nothing known\n")).startswith(
         "f: line 1: of no known format; expected dialeval ("
     )
-    assert complaint(recognise, save("f", '[{"x": 1}]')).startswith("f: JSON, but of no known ")
-    assert complaint(recognise, save("f", "[]")).startswith("f: JSON, but of no known ")
+    assert complaint(recognise, save("f", '[{"x": 1}]')).startswith("f: JSON, but of no known kind; expected ")
+    assert complaint(recognise, save("f", "[]")) == "f: holds no record"
+    assert complaint(recognise, save("f", '[{"x": 1}, {"x": ')).startswith("f: record 2: malformed JSON (")
     assert complaint(recognise, save("f", "1 0 A 1".encode("utf-16"))).startswith("f: line 1: of no known format")
     assert complaint(recognise, Path("no-such-file")) == "no-such-file: no such file"
     assert complaint(recognise, Path("n" * 300)).endswith("cannot be read (File name too long)")
 
 
 def test_a_truth_is_no_run_and_a_run_no_truth(save, complaint):
-    assert complaint(recognise_run, save("f", EXAMPLES)).startswith("f: JSON, but of no known run: ")
-    assert complaint(recognise_truth, save("f", RANKINGS)).startswith("f: JSON, but of no known truth: ")
+    assert complaint(recognise_run, save("f", EXAMPLES)).startswith("f: JSON, but of no known kind; expected ")
+    assert complaint(recognise_truth, save("f", RANKINGS)).startswith("f: JSON, but of no known kind; expected ")
 
 
 def test_a_long_file_is_not_judged_by_the_line_that_the_look_at_it_cuts_off(save):

@@ -1,6 +1,7 @@
 import pytest
 
 from rejoinder import published
+from rejoinder.files import UserError
 from rejoinder.report.output import published_dstc7
 from rejoinder.report.overview import agreement, average_ranks
 
@@ -17,7 +18,7 @@ def test_every_table_can_be_read_and_names_its_source():
 
 def test_known_figures():
     dstc7 = published.reference("dstc7/ubuntu/1")
-    assert dstc7["team 3"] == {"R@1": 0.645, "R@10": 0.902, "R@50": 0.994, "MRR": 0.735}
+    assert dstc7["team 3"] == {"R@1": 0.645, "R@10": 0.902, "R@50": 0.994, "MRR": 0.735, "DSTC7": 0.8185}
     assert published.reference("dstc7/advising-2/3")["team 3"]["MAP"] == 0.533
     dialeval = published.reference("dialeval1/chinese")
     assert dialeval["BL-uniform"]["NMD(A)"] == 0.2522
@@ -27,7 +28,7 @@ def test_known_figures():
 
 @pytest.mark.parametrize("name", ["dstc7", "dstc7/ubuntu", "dstc7/ubuntu/3", "dialeval1/french", "x/y", ""])
 def test_unknown_references_are_refused(name):
-    with pytest.raises(LookupError, match="expected"):
+    with pytest.raises(UserError, match="expected one of dialeval1/chinese, dialeval1/english, dstc7/"):
         published.reference(name)
 
 

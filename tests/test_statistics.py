@@ -236,3 +236,41 @@ def test_runs_share_a_letter_exactly_if_they_cannot_be_told_apart(means, thresho
     letters = tie_groups(means, p, higher_is_better=True)
     for first, second in product(range(len(means)), repeat=2):
         assert bool(set(letters[first]) & set(letters[second])) == bool(p[first, second] >= 0.05)
+
+
+def test_one_example_says_nothing_however_many_runs():
+    test = randomised_tukey_hsd(np.arange(30.0)[:, None])
+    assert np.array_equal(test.p, np.ones((30, 30)))
+
+
+@pytest.mark.parametrize(("hits", "examples"), [(3, 10), (7, 10), (27, 50), (29, 50)])
+def test_intervals_of_discrete_scores_do_not_depend_on_rounding(hits, examples):
+    """Means of 0/1 scores tie with the observed mean; scaled to whole numbers, no rounding can tear them apart."""
+    scores = np.r_[np.ones(hits), np.zeros(examples - hits)]
+    whole = np.array([[scores.sum()]]) * 0 + scores * examples
+    low, high = mean_intervals(scores[None, :], seed=1)
+    exact_low, exact_high = mean_intervals(whole, seed=1)
+    among_others = mean_intervals(np.stack([scores, np.linspace(0, 1, examples)]), seed=1)
+    assert (low[0], high[0]) == pytest.approx((exact_low[0] / examples, exact_high[0] / examples), abs=1e-9)
+    assert (low[0], high[0]) == pytest.approx((among_others[0][0], among_others[1][0]), abs=1e-9)
+
+
+def test_means_that_differ_by_rounding_are_tied_in_tau():
+    x = np.array([0.3904761904761904, 0.3904761904761905, 0.3904761904761905, 0.9, 0.95])
+    y = np.array([0.1, 0.1, 0.1, 0.8, 0.9])
+    assert kendall_tau(x, y, resamples=100).estimate == pytest.approx(1)
+
+
+def test_constant_runs_have_infinite_effects_and_not_huge_ones():
+    sizes = effect_sizes(np.array([[0.1] * 30, [0.7] * 30]))
+    assert sizes[1, 0] == np.inf
+
+
+def test_many_tie_groups_have_names_that_cannot_be_mistaken():
+    means = np.arange(60.0)
+    p = np.where(np.eye(60, dtype=bool), 1.0, 0.0)
+    letters = tie_groups(means, p, higher_is_better=False)
+    assert len(set(letters)) == 60
+    assert letters[0] == "a"
+    assert letters[26] == "A"
+    assert letters[52] == "(53)"

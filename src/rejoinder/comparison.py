@@ -1,5 +1,6 @@
 """Compare runs by every measure: means, intervals, tests, tie groups and how far the measures agree."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import combinations
@@ -22,6 +23,9 @@ from rejoinder.statistics import (
     tie_groups,
 )
 
+FEWEST_RANKED = 5
+"""Runs below which a rank correlation, and still more its interval, says nothing."""
+
 
 class MeasureComparison(msgspec.Struct, frozen=True):
     """All runs by one measure."""
@@ -43,6 +47,10 @@ class MeasureComparison(msgspec.Struct, frozen=True):
         means = self.scores.means
         ranked = np.argsort(-means if self.measure.higher_is_better else means, kind="stable")
         return [int(place) for place in ranked]
+
+    def is_best(self, run: int) -> bool:
+        """Whether a run cannot be told apart from the best of several."""
+        return len(self.scores.runs) > 1 and bool(self.test.p[self.order[0], run] >= ALPHA)
 
     def better_than(self, run: int) -> list[int]:
         """Return the runs that this one is significantly better than, nearest first (DialEval-1, tables 14-29)."""
@@ -122,7 +130,8 @@ def _compare_by_measure(
     rows = np.concatenate([matrix.values for matrix in scores])
     ends = mean_intervals(rows, resamples=settings.resamples, seed=settings.seed)
     borders = np.cumsum([len(matrix.runs) for matrix in scores])[:-1]
-    lows, highs = (np.split(end, borders) for end in ends)
+    # every measure lies between 0 and 1; only F90's linearised values can reach beyond
+    lows, highs = (np.split(np.clip(end, 0, 1), borders) for end in ends)
     compared = []
     for matrix, low, high in zip(scores, lows, highs, strict=True):
         test = randomised_tukey_hsd(matrix.values, settings.trials, settings.seed, advance)
@@ -136,10 +145,12 @@ def correlate(scores: Sequence[Scores], settings: Settings) -> list[Correlation]
     found = []
     for first, second in combinations(scores, 2):
         runs = [run for run in first.runs if run in second.runs]
-        if len(runs) < 3 or _subject(first) != _subject(second):
+        if len(runs) < FEWEST_RANKED or _subject(first) != _subject(second):
             continue
         x, y = (_goodness(matrix, runs) for matrix in (first, second))
         tau = kendall_tau(x, y, settings.trials, seed=settings.seed)
+        if math.isnan(tau.estimate):  # a measure that ranks all runs alike
+            continue
         found.append(Correlation((first.measure.name, second.measure.name), tau))
     return found
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.evaluation import Request, evaluate
+from rejoinder.files import clear_folder
 from rejoinder.report.html import write_html
 from rejoinder.report.overview import overview_table
 from rejoinder.report.tables import score_table
@@ -30,8 +31,21 @@ Utterances = Sequence[tuple[str, tuple[str, ...]]]
 """A dialogue: each utterance's speaker and all ways to say it."""
 
 
+_SYSTEMS = {
+    "random": "ranks the options in random order",
+    "TF-IDF": "ranks by the cosine of TF-IDF vectors of the whole context and the option",
+    "BM25": "ranks by BM25 with the whole context as the query",
+    "uniform": "gives every label the same probability (BL-uniform)",
+    "train mean": "gives the mean distribution of the training votes",
+    "train mean by turn": "gives that mean for the turn's place and speaker",
+    "popularity (oracle)": "looks at the truth and takes its most popular label (BL-popularity): a bound, not a system",
+    "words": "predicts the distribution from the words by ridge regression",
+}
+
+
 def run(out: Path, size: int, seed: int) -> Path:
     """Do all of it and return the report's path."""
+    clear_folder(out, mark="report.html", parts=("sample", "tasks", "runs"))
     console = Console(stderr=True)
     console.print(f"Generating the sample world in {out / 'sample'} ...")
     _write_world(out / "sample", size, seed)
@@ -47,7 +61,8 @@ def run(out: Path, size: int, seed: int) -> Path:
     judgement = {_short(c): _means(c) for c in comparisons if not c.measures[0].measure.higher_is_better}
     overviews = [overview_table(selection, "DSTC7"), overview_table(judgement, "NMD(A)", higher_is_better=False)]
     report = out / "report.html"
-    write_html(report, "Rejoinder on its sample world", comparisons, overviews)
+    with progress("drawing the report", None):
+        write_html(report, "Rejoinder on its sample world", comparisons, overviews, _SYSTEMS)
     print(f"Report: {report.resolve()}")
     return report
 

@@ -1,7 +1,9 @@
 """From files to a comparison: what `rejoinder score` and `rejoinder compare` have in common."""
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -9,10 +11,9 @@ import polars as pl
 
 from rejoinder import published
 from rejoinder.comparison import Comparison, Settings, Watch, compare, unwatched
-from rejoinder.files import BadInputError, open_binary
+from rejoinder.files import BadInputError, UserError, open_binary
 from rejoinder.measures import judgement
-from rejoinder.measures.measure import Scores
-from rejoinder.measures.scoring import default_names, read_run, score_runs
+from rejoinder.measures.scoring import Chosen, Run, default_names, find_measure, read_run, score_runs
 from rejoinder.runs.selection import TIE_RULE
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.truth import Truth, read_truth
@@ -40,7 +41,9 @@ class Evaluation(msgspec.Struct, frozen=True):
     """Scored runs, compared as a whole and, if asked for, by group."""
 
     comparison: Comparison
-    by: Mapping[str, Comparison]
+    column: str | None = None
+    by: Mapping[str, Comparison] = {}
+    """The same for each value of the column."""
 
 
 def evaluate(request: Request, watch: Watch = unwatched) -> Evaluation:
@@ -48,31 +51,56 @@ def evaluate(request: Request, watch: Watch = unwatched) -> Evaluation:
     truth = read_truth(request.truth, request.truth_format, request.options, request.entities)
     group = None if request.by is None else _group_column(request, truth)
     names = list(dict.fromkeys(request.measures)) or default_names(truth)
+    for name in names:
+        find_measure(name, truth)
+    runs = _read_runs(request, truth, watch)
+
+    def compared(title: str, more: Mapping[str, object], chosen: Chosen | None = None) -> Comparison:
+        scores = score_runs(runs, truth, names, request.alpha, chosen)
+        for run, path in zip(runs, request.runs, strict=True):
+            if not any(run.name in matrix.runs for matrix in scores):
+                raise BadInputError(path, f"answers nothing that {', '.join(names)} could score")
+        parts = {"truth": fingerprint(request.truth), "measures": "+".join(s.measure.name for s in scores)}
+        return compare(scores, title, request.settings, {**parts, **_options(request, truth), **more}, watch)
+
+    whole = msgspec.structs.replace(
+        compared(request.truth.name, {}),
+        references=_references(request.references, names),
+        notes=tuple(note for run in runs for note in run.notes),
+    )
+    if group is None:
+        return Evaluation(whole)
+    groups = {value: (group == value).to_numpy() for value in sorted(group.unique().to_list(), key=_natural)}
+    by = {value: compared(f"{request.by} = {value}", {"by": request.by}, chosen) for value, chosen in groups.items()}
+    return Evaluation(whole, request.by, by)
+
+
+def _read_runs(request: Request, truth: Truth, watch: Watch) -> list[Run]:
     runs = []
     with watch("reading runs", len(request.runs)) as advance:
         for path in request.runs:
             runs.append(read_run(path, truth, request.run_format, request.lenient))
             advance(1)
     unique = unique_names([run.name for run in runs], request.runs)
-    runs = [msgspec.structs.replace(run, name=name) for run, name in zip(runs, unique, strict=True)]
-    scores = score_runs(runs, truth, names, request.alpha)
-    if not scores:
-        raise BadInputError(request.runs[0], f"answers nothing that {', '.join(names)} could score")
-    parts = {"truth": fingerprint(request.truth), "measures": "+".join(names), **_options(request, truth)}
-    whole = compare(scores, request.truth.name, request.settings, parts, watch)
-    whole = msgspec.structs.replace(
-        whole,
-        references={run: row for name in request.references for run, row in published.reference(name).items()},
-        notes=tuple(note for run in runs for note in run.notes),
-    )
-    return Evaluation(whole, {} if group is None else _compare_groups(scores, group, request, parts))
+    return [msgspec.structs.replace(run, name=name) for run, name in zip(runs, unique, strict=True)]
+
+
+def _references(sources: Sequence[str], names: list[str]) -> dict[str, Mapping[str, float]]:
+    """Return published rows, named with where they are from."""
+    rows: dict[str, Mapping[str, float]] = {}
+    for source in sources:
+        found = published.reference(source)
+        if not any(name in means for means in found.values() for name in names):
+            raise UserError(f"the published rows {source!r} have none of the measures {', '.join(names)}")
+        rows |= {f"{run} ({source})": means for run, means in found.items()}
+    return rows
 
 
 def _options(request: Request, truth: Truth) -> dict[str, object]:
-    if isinstance(truth, JudgementTruth):
-        options: dict[str, object] = {"alpha": request.alpha}
-    else:
-        options = {"ties": TIE_RULE}
+    judged = isinstance(truth, JudgementTruth)
+    options: dict[str, object] = {"alpha": request.alpha} if judged else {"ties": TIE_RULE}
+    if request.entities is not None:
+        options["entities"] = fingerprint(request.entities)
     return options | ({"lenient": "yes"} if request.lenient else {})
 
 
@@ -88,12 +116,12 @@ def fingerprint(path: Path) -> str:
 
 def unique_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """Tell runs of the same name apart by their folders, or else by a number."""
-    named = [
-        f"{path.parent.name}/{name}" if names.count(name) > 1 else name for name, path in zip(names, paths, strict=True)
-    ]
-    return [
-        f"{name}#{named[:place].count(name) + 1}" if named.count(name) > 1 else name for place, name in enumerate(named)
-    ]
+    unique: list[str] = []
+    for name, path in zip(names, paths, strict=True):
+        wanted = f"{path.resolve().parent.name}/{name}" if names.count(name) > 1 else name
+        numbered = (f"{wanted}#{number}" for number in count(2))
+        unique.append(wanted if wanted not in unique else next(other for other in numbered if other not in unique))
+    return unique
 
 
 def _group_column(request: Request, truth: Truth) -> pl.Series:
@@ -103,7 +131,11 @@ def _group_column(request: Request, truth: Truth) -> pl.Series:
         raise BadInputError(
             request.groups or request.truth, f"no column {request.by!r} to break down by; there are {known}"
         )
-    return groups[request.by].cast(pl.String).fill_null("(none)")
+    try:
+        values = groups[request.by].cast(pl.String).fill_null("(none)")
+    except pl.exceptions.PolarsError:
+        raise BadInputError(request.groups or request.truth, "holds no plain values", field=request.by) from None
+    return values.replace("", "(empty)")
 
 
 def _read_groups(path: Path, truth: Truth) -> pl.DataFrame:
@@ -111,9 +143,9 @@ def _read_groups(path: Path, truth: Truth) -> pl.DataFrame:
     try:
         separator = "\t" if ".tsv" in path.suffixes else ","
         table = (
-            pl.read_parquet(path)
+            pl.read_parquet(path, glob=False)
             if path.suffix == ".parquet"
-            else pl.read_csv(path, separator=separator, infer_schema=False)
+            else pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
         )
     except FileNotFoundError:
         raise BadInputError(path, "no such file") from None
@@ -131,19 +163,10 @@ def _read_groups(path: Path, truth: Truth) -> pl.DataFrame:
     return joined.drop("id")
 
 
-def _compare_groups(
-    scores: list[Scores], group: pl.Series, request: Request, parts: Mapping[str, object]
-) -> dict[str, Comparison]:
-    comparisons = {}
-    for value in sorted(group.unique().to_list(), key=_natural):
-        chosen = (group == value).to_numpy()
-        subset = [Scores(matrix.measure, matrix.runs, matrix.values[:, chosen]) for matrix in scores]
-        comparisons[value] = compare(subset, f"{request.by} = {value}", request.settings, {**parts, "by": request.by})
-    return comparisons
-
-
-def _natural(value: str) -> tuple[int, float, str]:
+def _natural(value: str) -> tuple[bool, float, str]:
+    """Return a key that puts numbers first and in order, then texts."""
     try:
-        return 0, float(value), ""
+        number = float(value)
     except ValueError:
-        return 1, 0.0, value
+        number = math.nan
+    return (False, number, value) if math.isfinite(number) else (True, 0.0, value)

@@ -18,7 +18,11 @@ import polars as pl
 Record = TypeVar("Record")
 
 
-class BadInputError(ValueError):
+class UserError(ValueError):
+    """A mistake that the person at the keyboard can mend; the command line shows it as one line."""
+
+
+class BadInputError(UserError):
     """Something a person can mend in an input: names the file, the record, the field and what was expected."""
 
     def __init__(self, source: object, problem: str, record: object = None, field: str | None = None) -> None:
@@ -37,6 +41,9 @@ def is_gzip(path: Path) -> bool:
 def open_binary(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressing gzip, with errors that name the file."""
     try:
+        if path.is_fifo() or path.is_char_device() or path.is_socket():
+            # files are looked at more than once, which a pipe cannot bear
+            raise BadInputError(path, "is a pipe or a device; expected a regular file")
         with cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else path.open("rb") as file:
             yield file
     except FileNotFoundError:
@@ -194,6 +201,22 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] = ()) -> None:
+    """Make room for new output: a folder that holds `mark` from last time loses its `parts`; others must be empty."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInputError(folder, "is a file; expected a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (mark and (folder / mark).exists()):
+        raise BadInputError(folder, "is not empty; give another folder, so that nothing is mixed up")
+    for part in parts:
+        shutil.rmtree(folder / part, ignore_errors=True)
+
+
+def shortened(notes: list[str], most: int = 10) -> tuple[str, ...]:
+    """Return the first notes, and how many more there are."""
+    more = (f"and {len(notes) - most:,} more such mistakes",) if len(notes) > most else ()
+    return (*notes[:most], *more)
 
 
 def write_json_list(path: Path, records: Iterator[object], indent: int = 4) -> None:

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from rejoinder.files import BadInputError, read_start
+from rejoinder.files import BadInputError, read_json_records, read_start
 
 TRUTH_FORMATS = {
     "dialeval": "DialEval data with annotations (JSON)",
@@ -41,7 +41,7 @@ def recognise_truth(path: Path) -> str:
             return "dstc7"
         if '"turns"' in start:
             return "dialeval"
-        raise BadInputError(path, f"JSON, but of no known truth: {_one_of(TRUTH_FORMATS)}")
+        raise _unknown_json(path, TRUTH_FORMATS)
     return _recognise_lines(path, start, TRUTH_FORMATS)
 
 
@@ -55,8 +55,15 @@ def recognise_run(path: Path) -> str:
             return "dstc7"
         if '"quality"' in start or '"nugget"' in start:
             return "dialeval"
-        raise BadInputError(path, f"JSON, but of no known run: {_one_of(RUN_FORMATS)}")
+        raise _unknown_json(path, RUN_FORMATS)
     return _recognise_lines(path, start, RUN_FORMATS)
+
+
+def _unknown_json(path: Path, known: dict[str, str]) -> BadInputError:
+    """Say what is wrong with JSON that has none of the telling keys: it may be malformed, or empty."""
+    if next(read_json_records(path, dict[str, object]), None) is None:
+        return BadInputError(path, "holds no record")
+    return BadInputError(path, f"JSON, but of no known kind; expected {_one_of(known)}")
 
 
 def _start(path: Path) -> str:

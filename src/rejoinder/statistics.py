@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from statistics import NormalDist
+from string import ascii_letters
+from threading import Event
 
 import msgspec
 import numpy as np
@@ -24,6 +26,7 @@ ALPHA = 0.05
 
 _BLOCK = 5_000  # trials that share one pool of permutations, and one thread
 _POOL = 1_000  # permutations in a pool
+_SLACK = 1e-9  # differences below this share of the scores are rounding
 _CACHE_BYTES = 1 << 16  # rows summed at a time, so that they stay in the processor's cache
 
 
@@ -74,7 +77,7 @@ def randomised_tukey_hsd(scores: Floats, trials: int = TRIALS, seed: int = 0, ad
     ranges = _all_ranges(scores) if exact else _sampled_ranges(scores, trials, seed, advance)
     ranges = np.sort(ranges / examples)
     # scores such as 0/1 make many arrangements tie with the observed one: rounding must not tear them apart
-    slack = 1e-9 * max(float(np.abs(scores).max()), 1e-300)
+    slack = _SLACK * max(float(np.abs(scores).max()), 1e-300)
     reached = ranges.size - np.searchsorted(ranges, differences - slack)
     p = reached / ranges.size if exact else (reached + 1) / (ranges.size + 1)
     return TukeyHSD(means, np.asarray(p), effect_sizes(scores), int(ranges.size), exact)
@@ -87,6 +90,8 @@ def effect_sizes(scores: Floats) -> Floats:
     means = scores.mean(axis=1)
     differences = means[:, None] - means[None, :]
     residual = float(((scores - means[:, None]) ** 2).sum()) / max(runs * (examples - 1), 1)
+    if residual <= (_SLACK * float(np.abs(scores).max())) ** 2:
+        residual = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = differences / math.sqrt(residual)
     return np.where(differences == 0, 0.0, sizes)
@@ -103,8 +108,10 @@ def _matrix(scores: Floats) -> Floats:
 
 def _all_ranges(scores: Floats) -> Floats:
     """Largest difference of sums in every arrangement; the first example stays, as relabelling runs changes nothing."""
-    table = np.array(list(permutations(range(len(scores)))))
     sums = scores[:, 0][None, :]
+    if scores.shape[1] == 1:
+        return np.asarray(np.ptp(sums, axis=1))
+    table = np.array(list(permutations(range(len(scores)))))
     for example in scores.T[1:]:
         sums = (sums[:, None, :] + example[table][None, :, :]).reshape(-1, len(scores))
     return np.asarray(np.ptp(sums, axis=1))
@@ -114,15 +121,21 @@ def _sampled_ranges(scores: Floats, trials: int, seed: int, advance: Advance) ->
     examples = np.ascontiguousarray((scores - scores.mean(axis=0)).T)
     blocks = [min(_BLOCK, trials - start) for start in range(0, trials, _BLOCK)]
     generators = np.random.SeedSequence(seed).spawn(len(blocks))
+    stop = Event()
     with ThreadPoolExecutor(min(os.cpu_count() or 1, len(blocks))) as threads:
         tasks = [
-            threads.submit(_block_ranges, examples, size, np.random.default_rng(generator), advance)
+            threads.submit(_block_ranges, examples, size, np.random.default_rng(generator), advance, stop)
             for size, generator in zip(blocks, generators, strict=True)
         ]
-        return np.concatenate([task.result() for task in tasks])
+        try:
+            return np.concatenate([task.result() for task in tasks])
+        except BaseException:  # Ctrl-C: let the threads end at once
+            stop.set()
+            threads.shutdown(cancel_futures=True)
+            raise
 
 
-def _block_ranges(examples: Floats, trials: int, rng: np.random.Generator, advance: Advance) -> Floats:
+def _block_ranges(examples: Floats, trials: int, rng: np.random.Generator, advance: Advance, stop: Event) -> Floats:
     """Permute within each example by drawing rows of a table that holds the example under a pool of permutations.
 
     Drawing a row costs a fraction of shuffling anew. Each example's runs are relabelled at random before the pool is
@@ -142,6 +155,8 @@ def _block_ranges(examples: Floats, trials: int, rng: np.random.Generator, advan
             part += np.take(table, rows[start : start + step], axis=0, out=drawn[: len(part)], mode="clip")
         if number % every == 0:
             advance(trials * every)
+        if stop.is_set():
+            break
     return np.asarray(sums.max(axis=1) - sums.min(axis=1))
 
 
@@ -166,7 +181,9 @@ def mean_intervals(
     means = scores.mean(axis=1)
     centred = scores - means[:, None]
     resampled = _resampled_means(centred, resamples, seed, advance)
-    below = ((resampled < 0).mean(axis=0) + (resampled <= 0).mean(axis=0)) / 2
+    # discrete scores make many resamples equal to the mean: rounding must not tear them from it
+    slack = _SLACK * np.abs(scores).max(axis=1)
+    below = ((resampled < -slack).mean(axis=0) + (resampled <= slack).mean(axis=0)) / 2
     spread = (centred**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = np.where(spread > 0, (centred**3).sum(axis=1) / (6 * spread**1.5), 0.0)
@@ -223,7 +240,7 @@ def kendall_tau(
     This is what DialEval-1 used (section 5.1, note 2: NSM3's kendall.ci with bootstrap): its k-th smallest and k-th
     largest resampled tau, k = floor((B + 1) alpha / 2). Resamples in which a ranking is constant have no tau.
     """
-    agreement = np.sign(x[:, None] - x[None, :]), np.sign(y[:, None] - y[None, :])
+    agreement = _order(x), _order(y)
     estimate = _weighted_tau(np.ones((1, len(x))), *agreement)
     counts = _draw_counts(resamples, len(x), np.random.default_rng(seed))
     taus = _weighted_tau(counts, *agreement)
@@ -232,6 +249,12 @@ def kendall_tau(
         return Interval(float(estimate[0]), math.nan, math.nan)
     k = max(1, math.floor((len(taus) + 1) * (1 - confidence) / 2))
     return Interval(float(estimate[0]), float(taus[k - 1]), float(taus[-k]))
+
+
+def _order(values: Floats) -> Floats:
+    """Return the sign of every difference; means that differ by rounding alone are tied."""
+    differences = values[:, None] - values[None, :]
+    return np.where(np.abs(differences) <= _SLACK * np.abs(values).max(), 0.0, np.sign(differences))
 
 
 def _weighted_tau(counts: Floats, x: Floats, y: Floats) -> Floats:
@@ -281,5 +304,4 @@ def _maximal_stretches(together: NDArray[np.bool_]) -> Iterator[range]:
 
 
 def _letter(group: int) -> str:
-    alphabet = "abcdefghijklmnopqrstuvwxyz"
-    return alphabet[group % 26] + (str(group // 26 + 1) if group >= 26 else "")
+    return ascii_letters[group] if group < len(ascii_letters) else f"({group + 1})"

@@ -144,3 +144,30 @@ def test_every_declared_measure_has_a_sentence_and_a_source():
 def test_default_measures_follow_the_truth():
     assert default_names(truth_of(("a",))) == ["R@1", "R@10", "R@50", "MRR", "MAP", "DSTC7"]
     assert "hits@10" in default_names(truth_of(("a", "b")))
+
+
+def test_f90_takes_confidences_of_any_size():
+    truth = truth_of(("a",), ("a",), ("a",))
+    shares = {"a": 0.5, "b": 0.3, "c": 0.2}
+    plain = score(run_of(shares, shares, shares), truth, ["F90"])["F90"].mean()
+    huge = {option: share * 1e17 for option, share in shares.items()}
+    largest = {option: share * 1.7e308 for option, share in shares.items()}
+    assert score(run_of(huge, shares, largest), truth, ["F90"])["F90"].mean() == pytest.approx(plain)
+
+
+def test_f90_of_no_confidence_selects_nothing():
+    truth = truth_of(("a",), ("a",))
+    run = run_of({"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 0.0})
+    # one example selects nothing, the other the right one: F = 2 * 1 / (1 + 2)
+    assert score(run, truth, ["F90"])["F90"].mean() == pytest.approx(2 / 3)
+
+
+def test_some_examples_are_scored_as_if_they_were_all():
+    truth = truth_of(("a",), ("b", "c"), ("d",))
+    run = run_of({"a": 0.6, "b": 0.4}, {"x": 0.5, "b": 0.3, "c": 0.2}, {"y": 0.9, "d": 0.1})
+    alone = score(
+        run_of({"a": 0.6, "b": 0.4}, {"y": 0.9, "d": 0.1}), truth_of(("a",), ("d",)), ["F90", "MRR", "MAP", "R@1"]
+    )
+    chosen = score(run, truth, ["F90", "MRR", "MAP", "R@1"], np.array([True, False, True]))
+    for name, values in alone.items():
+        assert chosen[name] == pytest.approx(values)

@@ -108,6 +108,10 @@ def test_test_files_have_no_annotations(save):
             "record 2 (id 8): annotations[1].nugget: 2 labels for 3 turns; expected one a turn",
         ),
         (
+            {"annotations": [vote(0, 0, 0, "CNUG", "HNUG", "CNUG", "HNUG")]},
+            "record 2 (id 8): annotations[0].nugget: 4 labels for 3 turns; expected one a turn",
+        ),
+        (
             {"annotations": [vote(0, 0, 0, "CNUG", "CNUG", "CNUG")]},
             "record 2 (id 8): annotations[0].nugget[1]: 'CNUG' for a helpdesk turn; expected one of HNUG, HNUG*, HNaN",
         ),

@@ -7,9 +7,7 @@ DIALOGUES = (
     "1 I liked Alien, and Brazil.\tMad Max\n"
     "2 who directed that?\tGeorge Miller, Byron Kennedy\n"
     "\n"
-    "1 some fact\n"
-    "2 another fact\n"
-    "3 what now?\tWeekend\r\n"
+    "1 what now?\tWeekend\r\n"
     "1 again?\tWeekend\t1.0\n"
 )
 
@@ -24,7 +22,7 @@ def test_exchanges(save, name):
     assert first == Exchange("1", 1, (), "I liked Alien, and Brazil.", ("Mad Max",))
     assert second.context == ("I liked Alien, and Brazil.", "Mad Max")
     assert (second.response, second.answers) == (2, ("George Miller", "Byron Kennedy"))
-    assert third == Exchange("3", 1, ("some fact", "another fact"), "what now?", ("Weekend",))
+    assert third == Exchange("3", 1, (), "what now?", ("Weekend",))
     assert fourth == Exchange("4", 1, (), "again?", ("Weekend",))
 
 
@@ -61,6 +59,7 @@ def test_answers_given_twice_count_once():
         ("02 what?\tAlien", "line 2: expected a number, a space, a message, a TAB and the answers"),
         ("-1 what?\tAlien", "line 2: expected a number, a space, a message, a TAB and the answers"),
         ("99999999999 what?\tAlien", "line 2: expected a number, a space, a message, a TAB and the answers"),
+        ("2 a fact", "line 2: expected a number, a space, a message, a TAB and the answers"),
         ("3 what?\tAlien", "line 2: line number: number 3 after 1"),
         ("2 what?\t", "line 2: answer: an answer is empty in ''"),
         ("2 what?\tAlien, , Heat", "line 2: answer: an answer is empty in 'Alien, , Heat'"),
@@ -76,5 +75,5 @@ def test_a_dialogue_starts_anew_after_an_empty_line(save, complaint):
     )
 
 
-def test_a_file_without_answers(save, complaint):
-    assert complaint(moviedialog.read_truth, save("f", "1 a fact\n")) == "f: holds no exchange with an answer"
+def test_a_file_without_exchanges(save, complaint):
+    assert complaint(moviedialog.read_truth, save("f", "\n\n")).startswith("f: holds no exchange")

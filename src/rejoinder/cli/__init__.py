@@ -1,5 +1,6 @@
 """The command line: `rejoinder --help`. Commands import what they need when they run, so that help answers at once."""
 
+import io
 import sys
 
 import typer
@@ -12,13 +13,18 @@ __all__ = ["app", "build", "evaluate", "main", "sample"]
 
 def main() -> None:
     """Run the command line; a mistake in the input is one line on the error stream and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show an arrow shows a question mark
     try:
         app()
-    except (LookupError, ValueError) as error:
-        from rejoinder.files import BadInputError
-        from rejoinder.measures.measure import UnknownMeasureError
+    except OSError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except ValueError as error:
+        from rejoinder.files import UserError
 
-        if not isinstance(error, BadInputError | UnknownMeasureError | LookupError):
+        if not isinstance(error, UserError):
             raise
-        typer.echo(f"error: {error.args[0] if error.args else error}", err=True)
+        typer.echo(f"error: {error}", err=True)
         sys.exit(2)

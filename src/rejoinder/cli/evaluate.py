@@ -148,6 +148,8 @@ def score(
     ]
     if len(chosen) > 1:
         raise typer.BadParameter(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    if groups is not None and by is None:
+        raise typer.BadParameter("--groups needs --by to say which of its columns to break down by")
     request = Request(
         truth=truth, runs=runs, measures=measure or (), truth_format=truth_format, run_format=format_, options=options_,
         entities=entities, groups=groups, by=by, alpha=alpha, lenient=lenient, references=reference or (),
@@ -179,6 +181,7 @@ def compare(
     """Compare runs: which are significantly better than which, by every measure, and whether the measures agree."""
     from rejoinder.comparison import Settings
     from rejoinder.evaluation import Request
+    from rejoinder.files import clear_folder
     from rejoinder.report.output import show_comparison, write_comparison
 
     if len(runs) < 2:
@@ -188,11 +191,13 @@ def compare(
         entities=entities, alpha=alpha, lenient=lenient, references=reference or (),
         settings=Settings(seed, trials, resamples),
     )  # fmt: skip
+    if out is not None:
+        clear_folder(out, mark="report.html")
     comparison = _evaluate(request).comparison
-    show_comparison(comparison)
     if out is not None:
         write_comparison(comparison, out)
         typer.echo(f"report: {out / 'report.html'}", err=True)
+    show_comparison(comparison)
 
 
 def _evaluate(request: "Request") -> "Evaluation":
@@ -253,6 +258,8 @@ def convert(
     qrels: Annotated[Path | None, typer.Option("--qrels", help="Also write the truth as TREC judgements.")] = None,
     truth_format: TruthFormatOption = None,
     format_: FormatOption = None,
+    options_: Options = None,
+    entities: Entities = None,
     lenient: Lenient = False,
 ) -> None:
     """Convert a run between formats, checked against the truth."""
@@ -260,7 +267,9 @@ def convert(
     from rejoinder.runs.convert import write_run, write_truth_as_qrels
     from rejoinder.tasks.truth import read_truth
 
-    answers = read_truth(truth, truth_format)
-    write_run(out, read_run(run, answers, format_, lenient), answers, to)
+    answers = read_truth(truth, truth_format, options_, entities)
+    converted = read_run(run, answers, format_, lenient)
+    for note in (*converted.notes, *write_run(out, converted, answers, to)):
+        typer.echo(f"note: {note}", err=True)
     if qrels is not None:
         write_truth_as_qrels(qrels, answers)

@@ -29,15 +29,20 @@ def sample(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
     size: Annotated[
-        int, typer.Option("--size", min=1, help="How much: messages (irc), dialogues (advising, helpdesk) or films.")
+        int,
+        typer.Option(
+            "--size", min=1, help="Messages (irc), dialogues (advising), training dialogues (helpdesk), films."
+        ),
     ] = 1_000,
     seed: Seed = 0,
 ) -> None:
     """Generate sample data, so that everything runs with no download."""
     from importlib import import_module
 
+    from rejoinder.files import clear_folder
     from rejoinder.report.terminal import progress
 
+    clear_folder(out)
     with progress(f"generating {world.value}", total=None):
         import_module(f"rejoinder.sample.{world.value}").write(out, size, seed)
     typer.echo(f"{world.value}: {out}", err=True)

@@ -4,6 +4,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.files import UserError
+
 Floats = NDArray[np.float64]
 
 
@@ -29,5 +31,5 @@ class Scores(msgspec.Struct, frozen=True):
         return np.asarray(self.values.mean(axis=1))
 
 
-class UnknownMeasureError(ValueError):
+class UnknownMeasureError(UserError):
     """A measure that does not exist, or not for this kind of truth."""

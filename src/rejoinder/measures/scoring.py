@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoinder.measures import judgement, selection
-from rejoinder.measures.measure import Floats, Measure, Scores
+from rejoinder.measures.measure import Floats, Measure, Scores, UnknownMeasureError
 from rejoinder.runs import JudgementRun, SelectionRun, read_judgement_run, read_selection_run
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.truth import Truth
 
 Run = SelectionRun | JudgementRun
+Chosen = NDArray[np.bool_]
+"""Which examples to score."""
 
 
 def read_run(path: Path, truth: Truth, format_: str | None = None, lenient: bool = False) -> Run:
@@ -31,19 +34,31 @@ def find_measure(name: str, truth: Truth) -> Measure:
     return judgement.parse(name, truth) if isinstance(truth, JudgementTruth) else selection.parse(name)[0]
 
 
-def score_run(run: Run, truth: Truth, names: list[str], alpha: float = judgement.ALPHA) -> dict[str, Floats]:
-    """Score one run: name of measure -> score of each example."""
+def score_run(
+    run: Run, truth: Truth, names: list[str], alpha: float = judgement.ALPHA, chosen: Chosen | None = None
+) -> dict[str, Floats]:
+    """Score one run: name of measure -> score of each example, or of each chosen one."""
     if isinstance(truth, JudgementTruth):
         assert isinstance(run, JudgementRun)
-        return judgement.score(run, truth, names, alpha)
+        scores = judgement.score(run, truth, names, alpha)
+        return scores if chosen is None else {name: values[chosen] for name, values in scores.items()}
     assert isinstance(run, SelectionRun)
-    return selection.score(run, truth, names)
+    try:
+        return selection.score(run, truth, names, chosen)
+    except UnknownMeasureError as error:
+        raise UnknownMeasureError(f"{run.name}: {error}") from None
 
 
-def score_runs(runs: Sequence[Run], truth: Truth, names: list[str], alpha: float = judgement.ALPHA) -> list[Scores]:
+def score_runs(
+    runs: Sequence[Run],
+    truth: Truth,
+    names: list[str],
+    alpha: float = judgement.ALPHA,
+    chosen: Chosen | None = None,
+) -> list[Scores]:
     """Score runs; a measure's matrix has the runs that answer its question, and is left out if none does."""
     measures = {name: find_measure(name, truth) for name in names}
-    scored = {run.name: score_run(run, truth, names, alpha) for run in runs}
+    scored = {run.name: score_run(run, truth, names, alpha, chosen) for run in runs}
     matrices = []
     for name, measure in measures.items():
         rows = {run: scores[name] for run, scores in scored.items() if name in scores}

@@ -41,6 +41,19 @@ class Ranks(msgspec.Struct, frozen=True):
         """Count the best choices that cover 90% of each example's confidence; -1 where confidences are negative."""
         return _covering(self.scores, self.starts)
 
+    def of(self, chosen: NDArray[np.bool_]) -> "Ranks":
+        """Return the ranks in some of the examples only."""
+        sizes = np.diff(self.starts)
+        number = np.cumsum(chosen) - 1
+        kept = chosen[self.example]
+        return Ranks(
+            correct=self.correct[chosen],
+            example=number[self.example[kept]],
+            rank=self.rank[kept],
+            scores=self.scores[np.repeat(chosen, sizes)],
+            starts=np.concatenate([[0], np.cumsum(sizes[chosen])]),
+        )
+
 
 def rank_correct(run: SelectionRun, truth: SelectionTruth) -> Ranks:
     """Find the ranks of the correct options; a run's choices are in order, best first."""
@@ -63,15 +76,20 @@ def rank_correct(run: SelectionRun, truth: SelectionTruth) -> Ranks:
 
 def _covering(scores: Floats, starts: NDArray[np.intp]) -> NDArray[np.intp]:
     """Count the fewest best choices that hold 90% of each example's confidence."""
-    covered = np.concatenate([[0.0], np.cumsum(scores)])
-    totals = covered[starts[1:]] - covered[starts[:-1]]
-    wanted = covered[starts[:-1]] + MASS * totals
-    example = np.repeat(np.arange(len(totals)), np.diff(starts))
+    sizes = np.diff(starts)
+    example = np.repeat(np.arange(len(sizes)), sizes)
+    best = np.zeros(len(sizes))
+    best[sizes > 0] = scores[starts[:-1][sizes > 0]]
+    # shares of each example's whole, scaled first: confidences may be of any size
+    scaled = np.divide(scores, best[example], out=np.zeros_like(scores), where=best[example] > 0)
+    totals = np.bincount(example, weights=scaled, minlength=len(sizes))
+    shares = np.divide(scaled, totals[example], out=np.zeros_like(scores), where=totals[example] > 0)
+    covered = np.concatenate([[0.0], np.cumsum(shares)])
+    before = covered[:-1] - covered[starts[:-1]][example]
     # a choice is needed as long as those before it fall short; the slack keeps rounding from asking for one more
-    needed = covered[:-1] < (wanted - 1e-9 * np.abs(totals))[example]
-    selected = np.bincount(example[needed], minlength=len(totals))
-    negative = np.bincount(example[scores < 0], minlength=len(totals)) > 0
-    return np.where(negative, -1, selected)
+    needed = (before < MASS - 1e-9) & (totals[example] > 0)
+    negative = np.bincount(example[scores < 0], minlength=len(sizes)) > 0
+    return np.where(negative, -1, np.bincount(example[needed], minlength=len(sizes)))
 
 
 def _found(ranks: Ranks, k: int) -> Floats:
@@ -124,7 +142,7 @@ def f_over_mass(ranks: Ranks) -> Floats:
     """
     selected = ranks.selected
     if (selected < 0).any():
-        raise UnknownMeasureError("F90 needs confidences that are shares of a whole; this run has negative ones")
+        raise UnknownMeasureError("F90 needs confidences that are shares of a whole, and some are negative")
     doubled = 2 * np.bincount(
         ranks.example[ranks.rank <= selected[ranks.example]], minlength=len(ranks.correct)
     ).astype(np.float64)
@@ -155,7 +173,8 @@ def parse(name: str) -> tuple[Measure, Function]:
         return Measure(name, sentence, citation, higher_is_better=True), function
     matched = re.fullmatch(r"(R|hits|P)@([1-9]\d{0,8})", name)
     if not matched:
-        raise UnknownMeasureError(f"no measure {name!r} of ranking; there are R@k, hits@k, P@k, {', '.join(_WHOLE)}")
+        known = [*_WHOLE, *(f"{family}@k" for family in _AT_K)]
+        raise UnknownMeasureError(f"no measure {name!r} of ranking; there are {', '.join(known)}")
     at_k, sentence, citation = _AT_K[matched[1]]
     k = int(matched[2])
     return Measure(name, sentence.format(k=k), citation, higher_is_better=True), lambda ranks: at_k(ranks, k)
@@ -169,7 +188,10 @@ def default_names(truth: SelectionTruth) -> list[str]:
     return [*names, "hits@1", "hits@10", "hits@50"] if truth.several_correct else names
 
 
-def score(run: SelectionRun, truth: SelectionTruth, names: list[str]) -> dict[str, Floats]:
-    """Score a run by each measure, example by example."""
+def score(
+    run: SelectionRun, truth: SelectionTruth, names: list[str], chosen: NDArray[np.bool_] | None = None
+) -> dict[str, Floats]:
+    """Score a run by each measure, example by example, on all examples or on those chosen."""
     ranks = rank_correct(run, truth)
+    ranks = ranks if chosen is None else ranks.of(chosen)
     return {name: parse(name)[1](ranks) for name in names}

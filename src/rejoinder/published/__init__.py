@@ -5,6 +5,8 @@ from importlib.resources import files
 
 import msgspec
 
+from rejoinder.files import UserError
+
 PAPERS = {
     "dstc7": "Gunasekara et al., DSTC7 Task 1: Noetic End-to-End Response Selection (2019)",
     "moviedialog": "Dodge et al., Evaluating Prerequisite Qualities for Learning End-to-End Dialog Systems (2016)",
@@ -31,7 +33,7 @@ class PublishedTable(msgspec.Struct, frozen=True):
 def tables(paper: str | None = None) -> list[PublishedTable]:
     """Return the tables of one paper, or of all."""
     if paper is not None and paper not in PAPERS:
-        raise LookupError(f"no paper {paper!r}; there are {', '.join(PAPERS)}")
+        raise UserError(f"no paper {paper!r}; there are {', '.join(PAPERS)}")
     text = files("rejoinder.published").joinpath("tables.json").read_bytes()
     known = msgspec.json.decode(text, type=list[PublishedTable])
     return [table for table in known if paper in (None, table.paper)]
@@ -41,7 +43,7 @@ def find(paper: str, name: str) -> PublishedTable:
     """Return one table by its name."""
     found = {table.name: table for table in tables(paper)}
     if name not in found:
-        raise LookupError(f"{paper} has no table {name!r}; there are {', '.join(found)}")
+        raise UserError(f"{paper} has no table {name!r}; there are {', '.join(found)}")
     return found[name]
 
 
@@ -60,9 +62,19 @@ def reference(name: str) -> dict[str, dict[str, float]]:
         case _:
             rows = {}
     if not rows:
-        expected = "dialeval1/english, dialeval1/chinese, dstc7/ubuntu/1 or moviedialog/qa, for example"
-        raise LookupError(f"no published rows {name!r}; expected {expected}")
+        raise UserError(f"no published rows {name!r}; expected one of {', '.join(references())}")
     return rows
+
+
+def references() -> list[str]:
+    """Return the names of all published rows."""
+    results = {paper: find(paper, "results").rows() for paper in PAPERS}
+    names = [
+        *(f"dialeval1/{row['language']}" for row in results["dialeval1"]),
+        *(f"dstc7/{row['dataset']}/{row['subtask']}" for row in results["dstc7"]),
+        *(f"moviedialog/{row['task']}" for row in results["moviedialog"]),
+    ]
+    return sorted(set(names))
 
 
 def _collect(cells: list[tuple[str, str, str]], scale: float = 1.0) -> dict[str, dict[str, float]]:
@@ -87,7 +99,10 @@ def _dstc7(dataset: str, subtask: str) -> dict[str, dict[str, float]]:
     if subtask == "3":  # with several correct options, the paper's recall is our hits
         names |= {"recall_1": "hits@1", "recall_10": "hits@10", "recall_50": "hits@50"}
     rows = [row for row in find("dstc7", "results").rows() if (row["dataset"], row["subtask"]) == (dataset, subtask)]
-    return _collect([(f"team {row['team']}", name, row[column]) for row in rows for column, name in names.items()])
+    teams = _collect([(f"team {row['team']}", name, row[column]) for row in rows for column, name in names.items()])
+    for means in teams.values():
+        means["DSTC7"] = round((means[names["recall_10"]] + means["MRR"]) / 2, 4)
+    return teams
 
 
 def _moviedialog(task: str) -> dict[str, dict[str, float]]:

@@ -1,5 +1,6 @@
 """One HTML page that opens offline: tables, charts as inline SVG, what was measured and how."""
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,14 +13,21 @@ from rejoinder.report import plots
 from rejoinder.report.tables import Table, correlation_table, score_table, significance_table
 
 
-def write_html(path: Path, title: str, comparisons: list[Comparison], overviews: list[Table] | None = None) -> None:
-    """Write the page of one or several comparisons."""
+def write_html(
+    path: Path,
+    title: str,
+    comparisons: list[Comparison],
+    overviews: list[Table] | None = None,
+    systems: Mapping[str, str] | None = None,
+) -> None:
+    """Write the page of one or several comparisons; `systems` says what the runs are."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(files("rejoinder.report").joinpath("page.html").read_text("utf-8"))
     page = template.render(
         title=title,
         version=__version__,
         overviews=overviews or [],
+        systems=systems or {},
         sections=[_section(comparison) for comparison in comparisons],
     )
     with write_atomically(path) as file:

@@ -9,7 +9,7 @@ import msgspec
 from rejoinder import published
 from rejoinder.comparison import Comparison
 from rejoinder.evaluation import Evaluation
-from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.files import BadInputError, UserError, clear_folder, open_binary, write_atomically
 from rejoinder.report.overview import Results, agreement, agreement_table, overview_table
 from rejoinder.report.tables import (
     Cell,
@@ -18,6 +18,7 @@ from rejoinder.report.tables import (
     score_table,
     scores_to_csv,
     significance_table,
+    significance_to_csv,
     table_of,
     to_csv,
     to_latex,
@@ -48,33 +49,37 @@ def show(table: Table, style: Style) -> None:
 def show_scores(evaluation: Evaluation, style: Style, log2: bool) -> None:
     """Print what `rejoinder score` found."""
     comparison = evaluation.comparison
+    if log2:
+        _check_log2(comparison, style)
     if style == Style.JSON:
         print(msgspec.json.encode(_with_groups(evaluation)).decode())
     elif style == Style.CSV:
         print(scores_to_csv(comparison, evaluation.by), end="")
     else:
-        tables = [score_table(comparison, log2), *_group_tables(evaluation, log2)]
-        for table in tables:
+        for table in (score_table(comparison, log2), *_group_tables(evaluation, log2)):
             show(table, style)
             print()
-        print(
-            comparison.signature
-            if style == Style.TERMINAL
-            else f"{'%' if style == Style.LATEX else ''} {comparison.signature}".strip()
-        )
+        print(f"{'% ' if style == Style.LATEX else ''}{comparison.signature}{'|display:-log2' if log2 else ''}")
+
+
+def _check_log2(comparison: Comparison, style: Style) -> None:
+    if style in (Style.JSON, Style.CSV):
+        raise UserError(f"--log2 is for tables; --{style} gives the scores themselves")
+    rising = [by.measure.name for by in comparison.measures if by.measure.higher_is_better]
+    if rising:
+        raise UserError(f"--log2 is for distances, and {rising[0]} is none")
 
 
 def _with_groups(evaluation: Evaluation) -> dict[str, object]:
     found = to_object(evaluation.comparison)
-    if evaluation.by:
-        found["by"] = {value: to_object(comparison)["runs"] for value, comparison in evaluation.by.items()}
+    if evaluation.column:
+        groups = {value: to_object(comparison)["runs"] for value, comparison in evaluation.by.items()}
+        found["by"] = {"column": evaluation.column, "groups": groups}
     return found
 
 
 def _group_tables(evaluation: Evaluation, log2: bool) -> list[Table]:
     """Return a table for each measure: a row a run, a column a group."""
-    if not evaluation.by:
-        return []
     groups = {value: score_table(comparison, log2) for value, comparison in evaluation.by.items()}
     header = ("run", *(f"{value} (n={evaluation.by[value].examples})" for value in groups))
     tables = []
@@ -83,8 +88,8 @@ def _group_tables(evaluation: Evaluation, log2: bool) -> list[Table]:
         for run in by.scores.runs:
             cells = (next(row[place] for row in table.rows if row[0].text == run) for table in groups.values())
             rows.append((Cell(run), *cells))
-        tables.append(Table(by.measure.name, header, rows))
-    return tables
+        tables.append(Table(f"{by.measure.name} by {evaluation.column}", header, rows))
+    return tables if evaluation.by else []
 
 
 def show_comparison(comparison: Comparison) -> None:
@@ -102,14 +107,17 @@ def _tables(comparison: Comparison) -> dict[str, Table]:
 
 
 def write_comparison(comparison: Comparison, out: Path) -> None:
-    """Write the report, its charts and its tables to a folder."""
+    """Write the report, its charts and its tables to a folder, in place of an earlier report there."""
     from rejoinder.report import plots  # a second's import that only reports need
     from rejoinder.report.html import write_html
 
+    clear_folder(out, mark="report.html", parts=("tables", "charts"))
+    texts = {"scores.csv": scores_to_csv(comparison, {}), "significance.csv": significance_to_csv(comparison)}
     for name, table in _tables(comparison).items():
-        for ending, render in (("csv", to_csv), ("md", to_markdown), ("tex", to_latex)):
-            with write_atomically(out / "tables" / f"{name}.{ending}") as file:
-                file.write((render(table).rstrip("\n") + "\n").encode())
+        texts |= {f"{name}.md": to_markdown(table), f"{name}.tex": to_latex(table)}
+    for name, text in texts.items():
+        with write_atomically(out / "tables" / name) as file:
+            file.write((text.rstrip("\n") + "\n").encode())
     charts = {"means": plots.means_chart(comparison)}
     for by in comparison.measures:
         if len(by.scores.runs) > 1:
@@ -149,8 +157,10 @@ def read_results(arguments: list[str]) -> Results:
         with open_binary(Path(name)) as file:
             try:
                 scored = msgspec.json.decode(file.read(), type=_Scored)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise BadInputError(name, f"not what `rejoinder score --json` prints ({error})") from None
+        if task in results:
+            raise BadInputError(argument, f"the task {task!r} is given twice")
         results[task] = {row.run: {m: value.mean for m, value in row.measures.items()} for row in scored.runs}
     return results
 
@@ -161,10 +171,7 @@ def published_dstc7() -> Results:
     for dataset, subtasks in (("ubuntu", "1245"), ("advising-2", "1345")):
         for subtask in subtasks:
             rows = published.reference(f"dstc7/{dataset}/{subtask}")
-            results[f"{dataset}/{subtask}"] = {
-                team: {**means, "DSTC7": (means.get("R@10", means.get("hits@10", 0)) + means["MRR"]) / 2}
-                for team, means in rows.items()
-            }
+            results[f"{dataset}/{subtask}"] = rows
     return results
 
 
@@ -181,27 +188,44 @@ def show_overview(arguments: list[str], measure: str, style: Style) -> None:
     same_direction = [name for name in known if name.startswith(LOWER) != higher and name != "DSTC7"]
     show(overview_table(results, measure, higher), style)
     found = agreement(results, same_direction, higher)
-    if found.cases:
+    if found.cases and style != Style.CSV:
         print()
-        show(agreement_table(found), style)
+        show(agreement_table(found, same_direction), style)
 
 
 def show_published(paper: str | None, name: str | None, where: list[str], style: Style) -> None:
     """Print a published table, or the list of them."""
-    if paper is None or name is None:
+    if name is None:
         rows = [(table.paper, table.name, table.source, table.title) for table in published.tables(paper)]
-        show(table_of("Published tables", ("paper", "table", "source", "content"), rows), style)
+        show(table_of("Published tables", ("paper", "table", "source", "content"), rows, keys=2), style)
         return
+    if paper is None:
+        raise UserError(f"--table needs a paper: {', '.join(published.PAPERS)}")
     table = published.find(paper, name)
-    rows_ = table.rows()
-    for condition in where:
-        column, _, value = condition.partition("=")
-        if column not in rows_[0]:
-            raise LookupError(f"no column {column!r}; there are {', '.join(rows_[0])}")
-        rows_ = [row for row in rows_ if row[column] == value]
+    chosen = _where(table.rows(), where)
     title = f"{published.PAPERS[paper]}, {table.source}: {table.title}"
-    header = list(table.rows()[0])
-    show(table_of(title, header, [list(row.values()) for row in rows_]), style)
+    keys = next((place for place, value in enumerate(chosen[0].values()) if _is_number(value)), 1)
+    show(table_of(title, list(chosen[0]), [list(row.values()) for row in chosen], keys=max(keys, 1)), style)
     if style == Style.TERMINAL:
         for note in table.notes:
             print(f"- {note}")
+
+
+def _where(rows: list[dict[str, str]], conditions: list[str]) -> list[dict[str, str]]:
+    for condition in conditions:
+        column, equals, value = condition.partition("=")
+        if not equals or column not in rows[0]:
+            raise UserError(f"--where {condition}: expected COLUMN=VALUE, with a column of {', '.join(rows[0])}")
+        values = sorted({row[column] for row in rows})
+        rows = [row for row in rows if row[column] == value]
+        if not rows:
+            raise UserError(f"--where {condition}: no such row; {column} is one of {', '.join(values)}")
+    return rows
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

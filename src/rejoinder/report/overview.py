@@ -31,7 +31,8 @@ def average_ranks(results: Results, measure: str, higher_is_better: bool = True)
 
 
 def _ranks(scored: Mapping[str, float], higher_is_better: bool) -> dict[str, float]:
-    values = np.array(list(scored.values())) * (-1 if higher_is_better else 1)
+    # means that differ by rounding alone are tied
+    values = np.round(np.array(list(scored.values())), 12) * (-1 if higher_is_better else 1)
     ranked = np.searchsorted(np.sort(values), values) + 1.0  # tied systems share the best of their ranks
     return dict(zip(scored, ranked.tolist(), strict=True))
 
@@ -48,7 +49,9 @@ def overview_table(results: Results, measure: str, higher_is_better: bool = True
         )
         for system, rank in order.items()
     ]
-    note = "ordered by the average rank over the tasks that each system entered; – did not enter"
+    note = (
+        "ordered by the average rank over the tasks that each system entered, ties sharing the better rank; – no score"
+    )
     return Table(f"Overview by {measure}", ("system", *results, "average rank"), rows, note)
 
 
@@ -72,11 +75,12 @@ def agreement(results: Results, measures: list[str], higher_is_better: bool = Tr
     return Agreement(len(spreads), tuple(np.bincount(spreads).tolist()) if spreads else ())
 
 
-def agreement_table(found: Agreement) -> Table:
+def agreement_table(found: Agreement, measures: list[str]) -> Table:
     """Tabulate how often ranks by different measures differ by how many places."""
     rows = [
         (Cell(str(places)), Cell(str(count)), Cell(f"{count / found.cases:.0%}"))
         for places, count in enumerate(found.spread)
         if count
     ]
-    return Table("How far the measures agree on a system's rank", ("places apart", "cases", "share"), rows)
+    title = f"How far {', '.join(measures)} agree on a system's rank"
+    return Table(title, ("places apart", "cases", "share"), rows)

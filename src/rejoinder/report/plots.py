@@ -14,6 +14,8 @@ from rejoinder.files import write_atomically
 BEST, OTHER = "#0f766e", "#94a3b8"
 INK = "#7b8794"  # readable on white and on black: the page may be either
 _WIDTH = 560
+MOST_RUNS = 40
+"""Runs in a chart of pairs: more cannot be read."""
 _P_LEVELS = {"p < 0.001": 0.001, "p < 0.01": 0.01, "p < 0.05": 0.05, "not significant": 2.0}
 _P_COLOURS = ["#0f766e", "#2dba9d", "#a7ded2", "#cbd5e133"]
 
@@ -23,7 +25,9 @@ def _styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart) -> alt.Chart:
     styled = styled.configure_axis(
         labelColor=INK, titleColor=INK, gridColor="#94a3b840", domainColor=INK, labelLimit=220
     )
-    styled = styled.configure_legend(labelColor=INK, titleColor=INK).configure_title(color=INK, anchor="start")
+    styled = styled.configure_legend(labelColor=INK, titleColor=INK, labelLimit=260).configure_title(
+        color=INK, anchor="start"
+    )
     return cast(alt.Chart, styled.configure_view(stroke=None))
 
 
@@ -40,7 +44,7 @@ def _means(by: MeasureComparison) -> alt.LayerChart:
             "mean": by.scores.means[by.order],
             "low": by.low[by.order],
             "high": by.high[by.order],
-            "group": ["best group" if "a" in by.groups[place] else "other" for place in by.order],
+            "group": ["best group" if by.is_best(place) else "other" for place in by.order],
         }
     )
     better = "higher is better" if by.measure.higher_is_better else "lower is better"
@@ -56,12 +60,14 @@ def _means(by: MeasureComparison) -> alt.LayerChart:
 
 def p_value_chart(by: MeasureComparison) -> alt.Chart:
     """Plot the p-value of every pair: the row's run is better than the column's."""
-    runs = [by.scores.runs[place] for place in by.order]
+    order = by.order[:MOST_RUNS]
+    runs = [by.scores.runs[place] for place in order]
     pairs = [
         (by.scores.runs[better], by.scores.runs[worse], float(by.test.p[better, worse]))
-        for place, better in enumerate(by.order)
-        for worse in by.order[place + 1 :]
+        for place, better in enumerate(order)
+        for worse in order[place + 1 :]
     ]
+    limited = f" (best {MOST_RUNS} runs)" if len(by.order) > MOST_RUNS else ""
     table = pl.DataFrame(pairs, schema=["better", "worse", "p"], orient="row").with_columns(
         level=pl.col("p").map_elements(_level, return_dtype=pl.String),
         shown=pl.col("p").map_elements(lambda p: "<.001" if p < 0.001 else f"{p:.3f}", return_dtype=pl.String),
@@ -69,7 +75,7 @@ def p_value_chart(by: MeasureComparison) -> alt.Chart:
     colour = alt.Color(
         "level:N", title=None, scale=alt.Scale(domain=list(_P_LEVELS), range=_P_COLOURS), sort=list(_P_LEVELS)
     )
-    base = alt.Chart(table, title=f"{by.measure.name}: is the row better than the column?").encode(
+    base = alt.Chart(table, title=f"{by.measure.name}: is the row better than the column?{limited}").encode(
         x=alt.X("worse:N", sort=runs, title=None, axis=alt.Axis(labelAngle=-40)),
         y=alt.Y("better:N", sort=runs, title=None),
     )

@@ -29,6 +29,8 @@ class Table(msgspec.Struct, frozen=True):
     header: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
     note: str = ""
+    keys: int = 1
+    """How many columns say what a row is about: they are repeated where a wide table goes on below."""
 
     @property
     def detailed(self) -> bool:
@@ -36,15 +38,18 @@ class Table(msgspec.Struct, frozen=True):
         return any(cell.detail for row in self.rows for cell in row)
 
 
-def table_of(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> Table:
+def table_of(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], keys: int = 1) -> Table:
     """Build a table of plain values."""
-    return Table(title, tuple(header), [tuple(Cell(_text(value)) for value in row) for row in rows], note)
+    return Table(title, tuple(header), [tuple(Cell(_text(value)) for value in row) for row in rows], keys=keys)
 
 
 def _text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+LEGEND = "mean [95% interval]; runs with a letter in common cannot be told apart, the best group is marked"
 
 
 def score_table(comparison: Comparison, log2: bool = False) -> Table:
@@ -55,9 +60,11 @@ def score_table(comparison: Comparison, log2: bool = False) -> Table:
     rows = [(Cell(run), *(_score_cell(by, run, log2) for by in comparison.measures)) for run in names]
     for run, means in comparison.references.items():
         published = (means.get(by.measure.name) for by in comparison.measures)
-        rows.append((Cell(f"{run} (published)"), *(Cell("" if m is None else show(m, log2)) for m in published)))
+        rows.append((Cell(run), *(Cell("" if m is None else show(m, log2)) for m in published)))
     header = ("run", *(f"{by.measure.name} {'↑' if _rises(by, log2) else '↓'}" for by in comparison.measures))
-    note = "mean [95% interval], runs with a letter in common cannot be told apart" if len(names) > 1 else ""
+    note = LEGEND if len(names) > 1 else ""
+    if comparison.references:
+        note += "; rows with a source are published figures on other test data, and not tested"
     return Table(comparison.title, header, rows, note)
 
 
@@ -68,7 +75,7 @@ def _rises(by: MeasureComparison, log2: bool) -> bool:
 def show(mean: float, log2: bool = False) -> str:
     """Print a score with four digits; `log2` shows -log2 of it, as DialEval-1's site did (section 3.3)."""
     if not log2:
-        return f"{mean:.4f}"
+        return f"{mean:.4f}".replace("-0.0000", "0.0000")
     return "inf" if mean <= 0 else f"{-np.log2(mean):.4f}"
 
 
@@ -78,8 +85,7 @@ def _score_cell(by: MeasureComparison, run: str, log2: bool) -> Cell:
     place = by.scores.runs.index(run)
     ends = sorted([show(float(by.low[place]), log2), show(float(by.high[place]), log2)], key=float)
     letters = f" {by.groups[place]}" if len(by.scores.runs) > 1 else ""
-    best = len(by.scores.runs) > 1 and "a" in by.groups[place]
-    return Cell(show(float(by.scores.means[place]), log2), f"[{ends[0]}, {ends[1]}]{letters}", best)
+    return Cell(show(float(by.scores.means[place]), log2), f"[{ends[0]}, {ends[1]}]{letters}", by.is_best(place))
 
 
 def show_p(p: float) -> str:
@@ -98,7 +104,10 @@ def significance_table(by: MeasureComparison) -> Table:
     how = "exact, all arrangements" if by.test.exact else f"B = {by.test.trials:,} trials"
     title = f"Statistical significance in terms of {by.measure.name}, randomised Tukey HSD test ({how})"
     return Table(
-        title, ("run", "significantly better than", ""), rows, "" if rows else "No pair differs significantly."
+        title,
+        ("run", "significantly better than", "how sure and how much"),
+        rows,
+        "" if rows else "No pair differs significantly.",
     )
 
 
@@ -138,7 +147,8 @@ def to_latex(table: Table) -> str:
         bold = rf"\textbf{{{text}}}" if c.strong else text
         return f"{bold} {c.detail.translate(_LATEX)}".strip()
 
-    rows = [" & ".join(cell(c) for c in row) + r" \\" for row in table.rows]
+    # an empty group keeps a row that starts with a bracket from being read as the line end's option
+    rows = ["{}" + " & ".join(cell(c) for c in row) + r" \\" for row in table.rows]
     columns = "l" * len(table.header)
     return "\n".join(
         [
@@ -151,6 +161,7 @@ def to_latex(table: Table) -> str:
             *rows,
             r"\bottomrule",
             r"\end{tabular}",
+            *([r"\\[2pt] \footnotesize " + table.note.translate(_LATEX)] if table.note else []),
             r"\end{table}",
         ]
     )
@@ -165,12 +176,25 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
+def significance_to_csv(comparison: Comparison) -> str:
+    """Return every pair of runs that differs significantly: measure, run, better_than, p, effect_size."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("measure", "run", "better_than", "p", "effect_size"))
+    for by in comparison.measures:
+        for run in by.order:
+            for other in by.better_than(run):
+                figures = float(by.test.p[run, other]), abs(float(by.test.effect_size[run, other]))
+                writer.writerow((by.measure.name, by.scores.runs[run], by.scores.runs[other], *figures))
+    return text.getvalue()
+
+
 def scores_to_csv(comparison: Comparison, by_group: Mapping[str, Comparison]) -> str:
     """Return means and intervals in long form: group (empty: all), run, measure, n, mean, low, high, letters."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("by", "run", "measure", "n", "mean", "low", "high", "group"))
-    for group, part in {"": comparison, **by_group}.items():
+    for group, part in (("", comparison), *by_group.items()):
         for by in part.measures:
             for place in by.order:
                 figures = (float(values[place]) for values in (by.scores.means, by.low, by.high))
@@ -186,6 +210,7 @@ def to_object(comparison: Comparison) -> dict[str, object]:
         "runs": [
             {"run": run, "n": comparison.examples, "measures": _measures(comparison, run)} for run in comparison.runs
         ],
+        **({"published": comparison.references} if comparison.references else {}),
         **({"notes": list(comparison.notes)} if comparison.notes else {}),
     }
 

@@ -12,12 +12,11 @@ from rejoinder.report.tables import Cell, Table
 
 
 def print_table(table: Table) -> None:
-    """Print to standard output; a table wider than the terminal goes on below, with its first column again."""
+    """Print to standard output; a table wider than the terminal goes on below, with its key columns again."""
     console = Console()
-    parts = list(_fitting(table, console.width))
-    for number, columns in enumerate(parts):
-        grid = RichTable(title=Text(table.title, style="bold") if number == 0 else None, title_justify="left", box=None,
-                         pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))  # fmt: skip
+    console.print(Text(table.title, style="bold"), soft_wrap=True)
+    for columns in _fitting(table, console.width):
+        grid = RichTable(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
         for column in columns:
             grid.add_column(Text(table.header[column]), overflow="fold")
         for row in table.rows:
@@ -31,16 +30,17 @@ _GAP = 2
 
 
 def _fitting(table: Table, width: int) -> Iterator[list[int]]:
-    """Yield stretches of columns that fit side by side, each led by the first column."""
+    """Yield stretches of columns that fit side by side, each led by the key columns."""
     widths = [
         max([len(name), *(max(len(row[place].text), len(row[place].detail)) for row in table.rows)]) + _GAP
         for place, name in enumerate(table.header)
     ]
-    columns, used = [0], widths[0]
-    for place in range(1, len(widths)):
-        if len(columns) > 1 and used + widths[place] > width:
+    keys = list(range(table.keys)) if sum(widths[: table.keys]) < 0.7 * width else [0]
+    columns, used = list(keys), sum(widths[place] for place in keys)
+    for place in (place for place in range(len(widths)) if place not in keys):
+        if len(columns) > len(keys) and used + widths[place] > width:
             yield columns
-            columns, used = [0], widths[0]
+            columns, used = list(keys), sum(widths[key] for key in keys)
         columns.append(place)
         used += widths[place]
     yield columns

@@ -14,9 +14,11 @@ __all__ = ["JudgementRun", "SelectionRun", "read_judgement_run", "read_selection
 
 
 def run_name(path: Path) -> str:
-    """Return the file's name without its endings."""
+    """Return the file's name without its endings, and with a mark for what cannot be printed."""
     name = path.name.removesuffix(".gz")
-    return Path(name).stem if Path(name).suffix in (".json", ".jsonl", ".parquet", ".run", ".trec", ".txt") else name
+    known = (".json", ".jsonl", ".parquet", ".run", ".trec", ".txt")
+    stem = Path(name).stem if Path(name).suffix in known else name
+    return "".join(character if character.isprintable() else "\ufffd" for character in stem)
 
 
 def read_selection_run(

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import polars as pl
+
 from rejoinder.files import BadInputError
 from rejoinder.formats import RUN_FORMATS
 from rejoinder.runs import dialeval, dstc7, parquet, trec
@@ -14,17 +16,27 @@ from rejoinder.tasks.trec import write_qrels
 
 def write_run(
     path: Path, run: SelectionRun | JudgementRun, truth: SelectionTruth | JudgementTruth, format_: str
-) -> None:
-    """Write a run."""
+) -> list[str]:
+    """Write a run, and return what the format could not hold."""
     if isinstance(run, JudgementRun) and isinstance(truth, JudgementTruth):
         judgement_writers = {"dialeval": dialeval.write, "parquet": parquet.write_judgements}
         if format_ in judgement_writers:
-            return judgement_writers[format_](path, run, truth)
+            judgement_writers[format_](path, run, truth)
+            return []
     if isinstance(run, SelectionRun) and isinstance(truth, SelectionTruth):
         selection_writers = {"dstc7": dstc7.write, "trec": trec.write, "parquet": parquet.write_selection}
         if format_ in selection_writers:
-            return selection_writers[format_](path, run, truth)
+            notes = _check_dstc7(path, run) if format_ == "dstc7" else []
+            selection_writers[format_](path, run, truth)
+            return notes
     raise BadInputError(path, f"{RUN_FORMATS[format_]}: not a format for this kind of run")
+
+
+def _check_dstc7(path: Path, run: SelectionRun) -> list[str]:
+    if (run.choices["score"] < 0).any():
+        raise BadInputError(path, "a DSTC7 submission cannot hold negative confidences", run.name)
+    long = run.choices.group_by("example").len().filter(pl.col("len") > dstc7.LIMIT).height
+    return [f"{path}: {long} rankings were cut to their best {dstc7.LIMIT} choices"] if long else []
 
 
 def write_truth_as_qrels(path: Path, truth: SelectionTruth | JudgementTruth) -> None:

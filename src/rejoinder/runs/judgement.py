@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import BadInputError
+from rejoinder.files import BadInputError, shortened
 from rejoinder.tasks.judgement import Answers, JudgementTruth
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def check(path: Path, judgements: list[Judgement], truth: JudgementTruth, name: 
         for question, answers in truth.answers.items()
         if question in asked
     }
-    return JudgementRun(name, distributions, tuple(notes))
+    return JudgementRun(name, distributions, shortened(notes))
 
 
 def _by_id(

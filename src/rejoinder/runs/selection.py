@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from rejoinder.files import BadInputError
+from rejoinder.files import BadInputError, shortened
 from rejoinder.tasks.selection import NONE, SelectionTruth
 
 TIE_RULE = "listed-order"
@@ -57,7 +57,7 @@ def check(listing: Listing, truth: SelectionTruth, name: str, lenient: bool) -> 
     choices = _ranked(choices.select("example", "option", "score"))
     choices = _check_duplicates(path, choices, truth, lenient, notes)
     _check_options(path, choices, truth, lenient, notes)
-    return SelectionRun(name, choices, tuple(notes))
+    return SelectionRun(name, choices, shortened(notes))
 
 
 def _check_values(path: Path, choices: pl.DataFrame) -> None:

@@ -27,7 +27,7 @@ def read_entities(path: Path) -> frozenset[str]:
 
 
 def read_exchanges(path: Path, entities: frozenset[str] = frozenset()) -> Iterator[Exchange]:
-    """Yield the exchanges that have an answer; ids count them from 1."""
+    """Yield the exchanges; ids count them from 1."""
     context: list[str] = []
     count, previous, response = 0, 0, 0
     for number, line in read_lines(path):
@@ -40,18 +40,17 @@ def read_exchanges(path: Path, entities: frozenset[str] = frozenset()) -> Iterat
         if position == 1:
             context, response = [], 0
         previous = position
-        if answer is not None:
-            count += 1
-            response += 1
-            answers = split_answers(answer, entities)
-            if not all(answers):
-                raise BadInputError(path, f"an answer is empty in {answer!r}", f"line {number}", "answer")
-            yield Exchange(str(count), response, tuple(context), message, answers)
-        context += [message] if answer is None else [message, answer]
+        count += 1
+        response += 1
+        answers = split_answers(answer, entities)
+        if not all(answers):
+            raise BadInputError(path, f"an answer is empty in {answer!r}", f"line {number}", "answer")
+        yield Exchange(str(count), response, tuple(context), message, answers)
+        context += [message, answer]
 
 
-def _parse(path: Path, number: int, line: str) -> tuple[int, str, str | None]:
-    matched = re.fullmatch(r"([1-9]\d{0,8}) ([^\t]*)(?:\t([^\t]*))?(?:\t.*)?", line)
+def _parse(path: Path, number: int, line: str) -> tuple[int, str, str]:
+    matched = re.fullmatch(r"([1-9]\d{0,8}) ([^\t]*)\t([^\t]*)(?:\t.*)?", line)
     if not matched:
         raise BadInputError(path, "expected a number, a space, a message, a TAB and the answers", f"line {number}")
     return int(matched[1]), matched[2], matched[3]

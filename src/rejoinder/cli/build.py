@@ -1,0 +1,181 @@
+"""`rejoinder build`, `import`, `export` and `disentangle`."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rejoinder.cli.app import Seed, app
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rejoinder.corpora.irc import Post
+    from rejoinder.tasks.collection import Description
+    from rejoinder.tasks.ubuntu import Links
+
+build = typer.Typer(help="Build tasks from raw sources.", no_args_is_help=True)
+importing = typer.Typer(help="Read official files into task folders.", no_args_is_help=True)
+disentangle = typer.Typer(help="Say which message of a channel answers which.", no_args_is_help=True)
+app.add_typer(build, name="build")
+app.add_typer(importing, name="import")
+app.add_typer(disentangle, name="disentangle")
+
+
+class Negatives(StrEnum):
+    """How wrong options are chosen."""
+
+    RANDOM = "random"
+    HARD = "hard"
+
+
+class TaskFormat(StrEnum):
+    """Official formats of tasks."""
+
+    DSTC7 = "dstc7"
+
+
+Out = Annotated[Path, typer.Option("--out", help="Folder to write to.")]
+NegativesOption = Annotated[
+    Negatives,
+    typer.Option("--negatives", help="Wrong options at random, as in the paper, or similar to the context (hard)."),
+]
+Candidates = Annotated[int, typer.Option("--candidates", min=2, help="Options of an example.")]
+
+
+@build.command(epilog="Example: rejoinder build ubuntu --logs logs --model links --knowledge manpages --out ubuntu")
+def ubuntu(
+    logs: Annotated[list[Path], typer.Option("--logs", help="Log files, or folders of them (repeatable).")],
+    out: Out,
+    model: Annotated[Path | None, typer.Option("--model", help="What `rejoinder disentangle train` wrote.")] = None,
+    links: Annotated[
+        Path | None,
+        typer.Option("--links", help="Folder of NAME.annotation.txt: logs that have one need no model."),
+    ] = None,
+    knowledge: Annotated[
+        str | None,
+        typer.Option("--knowledge", help="Folder of manual pages or texts for subtask 5; `man`: this machine's own."),
+    ] = None,
+    candidates: Candidates = 100,
+    pool_size: Annotated[int, typer.Option("--pool-size", min=2, help="Options that subtask 2 shares.")] = 120_000,
+    negatives: NegativesOption = Negatives.RANDOM,
+    every_cut: Annotated[
+        bool, typer.Option("--every-cut", help="Cut training dialogues before every answer, not before one.")
+    ] = False,
+    seed: Seed = 0,
+) -> None:
+    """Build DSTC7's Ubuntu subtasks 1, 2, 4 and 5, and the Ubuntu Dialogue Corpus setting, from channel logs.
+
+    Days are split by time: the first 80% of the dialogues train, then 10% each for dev and test.
+    """
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.collection import write_ubuntu
+    from rejoinder.tasks.ubuntu import Recipe, find_logs, gather
+
+    found = find_logs(logs)
+    pages = _knowledge(knowledge)
+    recipe = Recipe(
+        seed=seed, candidates=candidates, pool_size=pool_size, hard=negatives == "hard", every_cut=every_cut
+    )
+    with progress("untangling logs", len(found)) as advance:
+        gathered = gather(found, _linker(model, links, out / "links"), pool_size, seed, advance)
+    with progress("building subtasks", 9) as advance:
+        _tell(write_ubuntu(out, gathered, recipe, pages, advance), out)
+
+
+def _knowledge(source: str | None) -> "pl.DataFrame | None":
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.knowledge import read_knowledge, read_system_manual
+
+    if source is None:
+        return None
+    with progress("reading knowledge", None) as advance:
+        return read_system_manual(advance) if source == "man" else read_knowledge(Path(source), advance)
+
+
+def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":
+    """Take links from files where they are there, else from the model; those are kept, so that a build can go on."""
+    from rejoinder.corpora.disentangle import LinkModel
+    from rejoinder.corpora.link_files import name_of, read_annotations, write_annotations
+    from rejoinder.files import BadInputError
+
+    loaded = None if model is None else LinkModel.load(model)
+
+    def links(path: Path, posts: "Sequence[Post]") -> Iterable[tuple[int, int]]:
+        for folder in (given, made):
+            annotation = folder and folder / f"{name_of(path)}.annotation.txt"
+            if annotation and annotation.is_file():
+                return read_annotations(annotation)
+        if loaded is None:
+            raise BadInputError(path, "no links; give --model, or --links with a file for this log")
+        write_annotations(made / f"{name_of(path)}.annotation.txt", loaded.links(posts))
+        return read_annotations(made / f"{name_of(path)}.annotation.txt")
+
+    return links
+
+
+@build.command(
+    epilog="Example: rejoinder build advising --dialogues dialogues.json --courses courses.json --out advising"
+)
+def advising(
+    dialogues: Annotated[Path, typer.Option("--dialogues", help="Sessions with paraphrases (JSON).")],
+    out: Out,
+    courses: Annotated[Path | None, typer.Option("--courses", help="Course records (JSON), for subtask 5.")] = None,
+    train_size: Annotated[
+        int, typer.Option("--train-size", min=1, help="Partial conversations to train on.")
+    ] = 100_000,
+    candidates: Candidates = 100,
+    negatives: NegativesOption = Negatives.RANDOM,
+    seed: Seed = 0,
+) -> None:
+    """Build DSTC7's Advising subtasks 1, 3, 4 and 5 from dialogues with paraphrases."""
+    from rejoinder.corpora.advising import read_advising, read_courses
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.collection import AdvisingRecipe, write_advising
+
+    records = list(read_advising(dialogues))
+    known = None if courses is None else read_courses(courses)
+    recipe = AdvisingRecipe(seed=seed, train_size=train_size, candidates=candidates, hard=negatives == "hard")
+    with progress("building subtasks", 4) as advance:
+        _tell(write_advising(out, records, known, recipe, advance), out)
+
+
+def _tell(description: "Description", out: Path) -> None:
+    for note in description.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo((out / "description.md").read_text("utf-8"))
+    typer.echo(f"{sum(description.tasks.values()):,} examples in {out}", err=True)
+
+
+@importing.command("dstc7", epilog="Example: rejoinder import dstc7 ubuntu_train_subtask_1.json --out ubuntu")
+def import_dstc7(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Examples files, gzipped or not.")],
+    out: Out,
+    pool: Annotated[Path | None, typer.Option("--pool", help="Candidate pool of subtask 2.")] = None,
+) -> None:
+    """Read official DSTC7 examples into task folders, one for each subtask and split."""
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks import transfer
+
+    for path in files:
+        with progress(f"reading {path.name}", None) as advance:
+            folder = transfer.import_dstc7(path, out, pool, advance)
+        typer.echo(str(folder))
+
+
+@app.command(epilog="Example: rejoinder export ubuntu --format dstc7 --out official")
+def export(
+    folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of them.")],
+    out: Out,
+    format_: Annotated[TaskFormat, typer.Option("--format", help="Official format.")] = TaskFormat.DSTC7,
+) -> None:
+    """Write task folders as official files: examples, answer keys, pools."""
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.transfer import export_dstc7, task_folders
+
+    for task in task_folders(folder):
+        with progress(f"writing {task.name}", None) as advance:
+            for path in export_dstc7(task, out, advance):
+                typer.echo(str(path))

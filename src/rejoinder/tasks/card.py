@@ -1,0 +1,43 @@
+"""What a task folder says of itself: `task.yaml`."""
+
+from pathlib import Path
+
+import msgspec
+
+from rejoinder import __version__
+from rejoinder.files import BadInputError, open_binary, write_atomically
+
+
+class Card(msgspec.Struct):
+    """Where a task comes from, so that it can be told from another and made again."""
+
+    dataset: str
+    """ubuntu, advising, ..."""
+    subtask: int
+    split: str
+    examples: int
+    options: int
+    seed: int | None = None
+    negatives: str | None = None
+    knowledge: str | None = None
+    """A Parquet table of pages, relative to the task's folder."""
+    sources: dict[str, str] = {}
+    """Names of source files and their fingerprints."""
+    rejoinder: str = __version__
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """Write `task.yaml`."""
+    with write_atomically(folder / "task.yaml") as file:
+        known = {key: value for key, value in msgspec.to_builtins(card).items() if value not in (None, {})}
+        file.write(msgspec.yaml.encode(known))
+
+
+def read_card(folder: Path) -> Card:
+    """Read `task.yaml`."""
+    path = folder / "task.yaml"
+    with open_binary(path) as file:
+        try:
+            return msgspec.yaml.decode(file.read(), type=Card)
+        except msgspec.DecodeError as error:
+            raise BadInputError(path, str(error)) from None

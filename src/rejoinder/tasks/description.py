@@ -1,0 +1,69 @@
+"""Describe data as DSTC7's table 1 does, and find replies that two splits have in common."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+ALIKE = 0.9
+"""Cosine of two replies' TF-IDF vectors from which they count as near-duplicates."""
+
+
+class Diversity(msgspec.Struct, frozen=True):
+    """Size and diversity of some dialogues; tokens are split on white space (DSTC7, table 1)."""
+
+    dialogues: int
+    utterances_per_dialogue: float
+    tokens_per_utterance: float
+    utterances_per_unique_utterance: float
+    tokens_per_unique_token: float
+
+
+def describe(dialogues: Iterable[Sequence[str]]) -> Diversity:
+    """Count dialogues, utterances and tokens."""
+    count = utterances = tokens = 0
+    distinct: set[str] = set()
+    vocabulary: set[str] = set()
+    for dialogue in dialogues:
+        count += 1
+        for utterance in dialogue:
+            words = utterance.split()
+            utterances += 1
+            tokens += len(words)
+            distinct.add(utterance)
+            vocabulary.update(words)
+    return Diversity(
+        count,
+        utterances / max(count, 1),
+        tokens / max(utterances, 1),
+        utterances / max(len(distinct), 1),
+        tokens / max(len(vocabulary), 1),
+    )
+
+
+class Overlap(msgspec.Struct, frozen=True):
+    """How many of one split's replies another split has too, word for word or nearly."""
+
+    replies: int
+    same: int
+    alike: int
+
+
+def overlap(known: Sequence[str], new: Sequence[str]) -> Overlap:
+    """Count the new replies that equal, or nearly equal, a known one; letter case and spacing do not matter."""
+    plain_known, plain_new = ([" ".join(text.lower().split()) for text in texts] for texts in (known, new))
+    seen = set(plain_known)
+    same = np.array([text in seen for text in plain_new], dtype=bool)
+    return Overlap(len(new), int(same.sum()), int((same | _near(plain_known, plain_new)).sum()))
+
+
+def _near(known: list[str], new: list[str]) -> np.ndarray:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectors = TfidfVectorizer(token_pattern=r"(?u)\S+", sublinear_tf=True)
+    references = vectors.fit_transform(known).T.tocsr()
+    near = np.zeros(len(new), dtype=bool)
+    for start in range(0, len(new), 512):
+        cosines = vectors.transform(new[start : start + 512]) @ references
+        near[start : start + 512] = cosines.max(axis=1).toarray().ravel() >= ALIKE
+    return near

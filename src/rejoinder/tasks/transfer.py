@@ -1,0 +1,100 @@
+"""Official DSTC7 files into task folders and back; both ways example by example.
+
+rejoinder import dstc7 ubuntu_train_subtask_1.json --out ubuntu
+rejoinder export ubuntu --format dstc7 --out official
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from rejoinder.files import BadInputError
+from rejoinder.tasks import dstc7
+from rejoinder.tasks.card import Card, read_card, write_card
+from rejoinder.tasks.selection import load_selection_task
+from rejoinder.tasks.writer import TaskWriter
+
+
+def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Callable[[int], object]) -> Path:
+    """Read an examples file into the folder of its subtask and split, and return that folder."""
+    examples = dstc7.read_examples(path)
+    first = next(examples, None)
+    if first is None:
+        raise BadInputError(path, "holds no example")
+    card = _card(path, first)
+    folder = out / f"subtask_{card.subtask}" / card.split
+    with TaskWriter(folder) as writer:
+        for option in dstc7.read_pool(pool) if pool else ():
+            writer.row(option)
+        for example in _chain(first, examples):
+            _check_same(path, example, card)
+            _add(writer, example)
+            advance(1)
+    card.examples, card.options = writer.examples, len(writer.rows)
+    write_card(folder, card)
+    return folder
+
+
+def _chain(first: dstc7.Example, others: Iterator[dstc7.Example]) -> Iterator[dstc7.Example]:
+    yield first
+    yield from others
+
+
+def _card(path: Path, example: dstc7.Example) -> Card:
+    dataset = "advising" if example.profile is not msgspec.UNSET or "advising" in path.name.lower() else "ubuntu"
+    split = example.data_split or next((name for name in ("train", "dev", "test") if name in path.name.lower()), "test")
+    return Card(dataset, int(example.scenario or 1), str(split), 0, 0, sources={path.name: "official"})
+
+
+def _check_same(path: Path, example: dstc7.Example, card: Card) -> None:
+    for field, value, expected in (
+        ("data-split", example.data_split, card.split),
+        ("scenario", example.scenario, card.subtask),
+    ):
+        if value is not msgspec.UNSET and value != expected:
+            problem = f"{value!r} where the first record has {expected!r}; a file holds one split of one subtask"
+            raise BadInputError(path, problem, f"example-id {example.example_id}", field)
+
+
+def _add(writer: TaskWriter, example: dstc7.Example) -> None:
+    answered = example.options_for_correct_answers is not msgspec.UNSET
+    writer.add(
+        str(example.example_id),
+        [(message.speaker, message.utterance) for message in example.messages_so_far],
+        [(option.id, option.utterance) for option in example.options] or None,
+        [(option.id, option.utterance) for option in example.correct] if answered else None,
+        None if example.profile is msgspec.UNSET else msgspec.json.encode(example.profile).decode(),
+    )
+
+
+def task_folders(root: Path) -> list[Path]:
+    """Return the task folders at or below a folder."""
+    found = sorted(card.parent for card in root.rglob("task.yaml"))
+    if not found:
+        raise BadInputError(root, "no task; expected folders with task.yaml, examples.parquet and options.parquet")
+    return found
+
+
+def export_dstc7(folder: Path, out: Path, advance: Callable[[int], object]) -> Iterator[Path]:
+    """Write a task as the organisers named their files: examples, answer key, and the pool of subtask 2."""
+    card, task = read_card(folder), load_selection_task(folder)
+    name = f"{card.dataset}_{card.split}_subtask_{card.subtask}"
+
+    def examples() -> Iterator[dstc7.Example]:
+        for example in dstc7.to_examples(task, card.split, card.subtask):
+            yield example
+            advance(1)
+
+    yield _written(out / f"{name}.json", lambda path: dstc7.write_examples(path, examples()))
+    if task.examples["options"].null_count() == task.examples.height:
+        pool = out / f"{card.dataset}_subtask_{card.subtask}_candidates.txt"
+        yield _written(pool, lambda path: dstc7.write_pool(path, task.options))
+    if not task.examples["correct"].null_count():
+        key = out / f"{card.dataset}_{card.split}_subtask_{card.subtask}_answers.tsv"
+        yield _written(key, lambda path: dstc7.write_answer_key(path, task.truth()))
+
+
+def _written(path: Path, write: Callable[[Path], None]) -> Path:
+    write(path)
+    return path

@@ -1,0 +1,191 @@
+"""Build DSTC7's Ubuntu subtasks from channel logs: untangle, filter, split by time, cut, add wrong options.
+
+rejoinder build ubuntu --logs logs/ --model links.model --out ubuntu
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from rejoinder.corpora.irc import Post, date_of, read_log
+from rejoinder.corpora.link_files import conversations, name_of
+from rejoinder.corpora.ubuntu import FILTERS, HELPER, Funnel, Support, cuts, is_bot, support_dialogues, without_names
+from rejoinder.files import BadInputError
+from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
+from rejoinder.tasks.selection import SelectionTask
+
+Links = Callable[[Path, Sequence[Post]], Iterable[tuple[int, int]]]
+"""Say which message answers which, for the posts of a log."""
+
+SPLITS = ("train", "dev", "test")
+
+
+def find_logs(paths: Sequence[Path]) -> list[Path]:
+    """Return the logs among files and in folders: `.txt` and `.txt.gz`, not annotations or licences."""
+    found = []
+    for path in paths:
+        if not path.exists():
+            raise BadInputError(path, "no such file or folder")
+        inside = sorted(path.rglob("*.txt*")) if path.is_dir() else [path]
+        found += [log for log in inside if not _NOT_A_LOG.search(log.name)]
+    if not found:
+        raise BadInputError(paths[0], "no logs; expected files such as 2013-01-01.ubuntu.txt.gz")
+    return found
+
+
+_NOT_A_LOG = re.compile(r"\.annotation\.txt|licen[cs]e|readme", re.IGNORECASE)
+
+
+class Gathered(msgspec.Struct):
+    """What the logs gave: dialogues in order of time, and other utterances to choose from."""
+
+    dialogues: list[Support]
+    utterances: list[str]
+    funnel: Funnel
+
+
+class Reservoir:
+    """A uniform sample of what passes by, of bounded size and without repetitions."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.size, self.seen, self.rng = size, 0, np.random.default_rng(seed)
+        self.kept: list[str] = []
+        self.known: set[str] = set()
+
+    def add(self, text: str) -> None:
+        """Take the text with the right probability."""
+        if text in self.known:
+            return
+        self.seen += 1
+        if len(self.kept) < self.size:
+            self.kept.append(text)
+            self.known.add(text)
+            return
+        place = int(self.rng.integers(self.seen))
+        if place < self.size:
+            self.known.remove(self.kept[place])
+            self.known.add(text)
+            self.kept[place] = text
+
+
+def gather(logs: Sequence[Path], links: Links, pool_size: int, seed: int, advance: Callable[[int], object]) -> Gathered:
+    """Read the logs one at a time and keep the dialogues that pass the filters."""
+    gathered = Gathered([], [], Funnel())
+    pool = Reservoir(pool_size, seed)
+    for path in sorted(logs, key=lambda path: (_day(path), path.name)):
+        posts = [post for post in read_log(path) if post.kind in ("message", "action")]
+        gathered.dialogues += _untangle(path, posts, links, gathered.funnel)
+        for post in posts:
+            if not is_bot(post.nick):
+                pool.add(without_names(post.text, {post.nick}))
+        advance(1)
+    gathered.utterances = pool.kept
+    if not gathered.dialogues:
+        found = gathered.funnel.conversations
+        raise BadInputError(logs[0], f"none of {found} conversations passes the filters: {_reasons(gathered.funnel)}")
+    return gathered
+
+
+def _untangle(path: Path, posts: list[Post], links: Links, funnel: Funnel) -> Iterator[Support]:
+    by_line = {post.line: post for post in posts}
+    tangled = conversations(links(path, posts))
+    talks = ([by_line[line] for line in lines if line in by_line] for lines in tangled)
+    nicks = {post.nick.lower() for post in posts}
+    return support_dialogues(talks, nicks, name_of(path), _day(path), funnel)
+
+
+def _day(path: Path) -> str:
+    return str(date_of(path) or path.name)
+
+
+def _reasons(funnel: Funnel) -> str:
+    return "; ".join(f"{FILTERS[name]} ({count})" for name, count in funnel.removed.most_common()) or "nobody speaks"
+
+
+def split_by_day(dialogues: Sequence[Support], shares: tuple[float, float, float]) -> dict[str, list[Support]]:
+    """Give the earliest days to train, the next to dev and the last to test; no day is on two sides."""
+    counts = Counter(dialogue.day for dialogue in dialogues)
+    if len(counts) < len(SPLITS):
+        raise BadInputError("logs", f"{len(counts)} days; a split by time needs at least {len(SPLITS)}")
+    days = sorted(counts)
+    reached = np.cumsum([counts[day] for day in days]) / len(dialogues)
+    first = _border(reached, shares[0], 1, len(days) - 2)
+    second = _border(reached, shares[0] + shares[1], first + 1, len(days) - 1)
+    side = {day: SPLITS[(place >= first) + (place >= second)] for place, day in enumerate(days)}
+    split: dict[str, list[Support]] = {name: [] for name in SPLITS}
+    for dialogue in dialogues:
+        split[side[dialogue.day]].append(dialogue)
+    return split
+
+
+def _border(reached: np.ndarray, share: float, lowest: int, highest: int) -> int:
+    """Return how many days come nearest to the wanted share of the dialogues."""
+    return int(np.clip(np.argmin(np.abs(reached - share)) + 1, lowest, highest))
+
+
+def cut_dialogues(dialogues: Iterable[Support], every: bool, rng: np.random.Generator) -> Iterator[Cut]:
+    """Cut each dialogue before one of the helper's answers, at random, or before every one of them."""
+    for support in dialogues:
+        turns = support.dialogue.turns
+        places = cuts(support.dialogue)
+        for place in places if every else places and [int(rng.choice(places))]:
+            yield Cut(tuple((turn.speaker, turn.text) for turn in turns[:place]), (turns[place].text,))
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """The choices to be made when building."""
+
+    seed: int = 0
+    candidates: int = 100
+    pool_size: int = 120_000
+    without_answer: float = 0.2
+    hard: bool = False
+    every_cut: bool = False
+    shares: tuple[float, float, float] = (0.8, 0.1, 0.1)
+
+
+def build_subtasks(gathered: Gathered, recipe: Recipe) -> Iterator[tuple[int, str, SelectionTask]]:
+    """Yield (subtask, split, task) for subtasks 1, 2 and 4; subtask 5 is subtask 1 with knowledge."""
+    split = split_by_day(gathered.dialogues, recipe.shares)
+    similar = similar_by_words() if recipe.hard else None
+    for subtask in (1, 2, 4):
+        seeds = {side: np.random.SeedSequence([recipe.seed, subtask, number]) for number, side in enumerate(SPLITS)}
+        cut = {side: _cut_side(side, split[side], recipe, seeds[side]) for side in SPLITS}
+        pool = _pool(gathered, cut, recipe) if subtask == 2 else []
+        for number, side in enumerate(SPLITS, 1):
+            first_id = (subtask * 10 + number) * room(len(cut[side])) + 1
+            if subtask == 2:
+                yield subtask, side, build_pool_task(cut[side], pool, first_id)
+                continue
+            without = recipe.without_answer if subtask == 4 else 0.0
+            seed = int(seeds[side].generate_state(1)[0])
+            wrong = replies(split[side])
+            yield subtask, side, build_task(cut[side], wrong, recipe.candidates, without, seed, similar, first_id)
+
+
+def _cut_side(side: str, dialogues: Sequence[Support], recipe: Recipe, seed: np.random.SeedSequence) -> list[Cut]:
+    every = recipe.every_cut and side == "train"
+    return list(cut_dialogues(dialogues, every, np.random.default_rng(seed)))
+
+
+def room(examples: int) -> int:
+    """Return how far apart splits' ids are: 1100001 is the first training example of subtask 1, as in the track."""
+    return int(10 ** max(5, len(str(examples - 1))))
+
+
+def replies(dialogues: Sequence[Support]) -> list[tuple[str, ...]]:
+    """Return what helpers said on one side of the split; wrong options come from the same days as the right one."""
+    said = (turn.text for support in dialogues for turn in support.dialogue.turns if turn.speaker == HELPER)
+    return [(text,) for text in dict.fromkeys(said)]
+
+
+def _pool(gathered: Gathered, cut: dict[str, list[Cut]], recipe: Recipe) -> list[str]:
+    """Put every answer into one pool, fill it with other utterances, and shuffle."""
+    answers = dict.fromkeys(text for cuts in cut.values() for one in cuts for text in one.replies)
+    texts = list(answers | dict.fromkeys(gathered.utterances))[: max(recipe.pool_size, len(answers))]
+    order = np.random.default_rng(recipe.seed).permutation(len(texts))
+    return [texts[place] for place in order]

@@ -1,0 +1,102 @@
+"""Write a task folder example by example, so that files of gigabytes pass through little memory."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+
+from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, PROFILE_SCHEMA
+
+_ROWS = 2_000  # examples of a hundred options each: some megabytes
+
+
+class TaskWriter:
+    """Collects examples in parts on disk; on leaving without an error they become the folder's tables.
+
+    with TaskWriter(folder) as writer:
+        writer.add("1", [("a", "hello")], options=[("X", "hi")], correct=[("X", "hi")])
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.examples = 0
+        self.rows: dict[tuple[str, str], int] = {}
+        self._tables: dict[str, tuple[pl.Schema, dict[str, list[object]]]] = {
+            name: (schema, {column: [] for column in schema})
+            for name, schema in (("examples", EXAMPLE_SCHEMA), ("options", OPTION_SCHEMA), ("profiles", PROFILE_SCHEMA))
+        }
+        self._parts = dict.fromkeys(self._tables, 0)
+
+    def __enter__(self) -> "TaskWriter":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._temporary = Path(tempfile.mkdtemp(dir=self.folder, prefix=".parts."))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def row(self, option: tuple[str, str]) -> int:
+        """Return the row of an option (id, text), which is written once."""
+        row = self.rows.get(option)
+        if row is None:
+            row = self.rows[option] = len(self.rows)
+            self._append("options", option)
+        return row
+
+    def add(
+        self,
+        id_: str,
+        turns: Sequence[tuple[str, str]],
+        options: Sequence[tuple[str, str]] | None,
+        correct: Sequence[tuple[str, str]] | None,
+        profile: str | None = None,
+    ) -> None:
+        """Add an example; without options it chooses from the pool, without correct ones its answer is not known."""
+        self.examples += 1
+        self._append(
+            "examples",
+            (
+                id_,
+                [{"speaker": speaker, "text": text} for speaker, text in turns],
+                None if options is None else [self.row(option) for option in options],
+                None if correct is None else [self.row(option) for option in correct],
+            ),
+        )
+        if profile is not None:
+            self._append("profiles", (id_, profile))
+
+    def _written(self, name: str) -> int:
+        _, columns = self._tables[name]
+        return self._parts[name] * _ROWS + len(next(iter(columns.values())))
+
+    def _append(self, name: str, values: Sequence[object]) -> None:
+        _, columns = self._tables[name]
+        for column, value in zip(columns.values(), values, strict=True):
+            column.append(value)
+        if len(column) == _ROWS:
+            self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        schema, columns = self._tables[name]
+        table = pl.DataFrame(columns, schema=schema)
+        table.write_parquet(self._temporary / f"{name}-{self._parts[name]:06}.parquet")
+        self._parts[name] += 1
+        for column in columns.values():
+            column.clear()
+
+    def _finish(self) -> None:
+        for name in self._tables:
+            if self._written(name) == 0 and name == "profiles":
+                continue
+            self._flush(name)
+            joined = self._temporary / f"{name}.parquet"
+            pl.scan_parquet(self._temporary / f"{name}-*.parquet").sink_parquet(joined)
+        for joined in self._temporary.glob("*s.parquet"):
+            joined.replace(self.folder / joined.name)

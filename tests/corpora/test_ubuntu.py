@@ -1,0 +1,111 @@
+import pytest
+
+from rejoinder.corpora.irc import Post
+from rejoinder.corpora.ubuntu import ASKER, HELPER, Funnel, addressee, cuts, is_bot, support_dialogues, without_names
+
+NICKS = {"ann", "bob", "carl", "ubottu", "x-ray"}
+
+
+def conversation(*said: str) -> list[Post]:
+    """`nick> text` for each message."""
+    posts = []
+    for line, message in enumerate(said):
+        nick, text = message.split("> ", 1)
+        posts.append(Post(line, line, nick, nick, text, "message"))
+    return posts
+
+
+def keep(*said: str) -> tuple[list, Funnel]:
+    funnel = Funnel()
+    return list(support_dialogues([conversation(*said)], NICKS, "log", "2013-01-01", funnel)), funnel
+
+
+GOOD = ("ann> sound is gone", "bob> ann: which card?", "ann> bob: intel", "bob> try alsamixer", "ann> thanks")
+
+
+def test_a_good_conversation_passes_and_loses_its_names():
+    (support,), funnel = keep(*GOOD)
+    assert [turn.text for turn in support.dialogue.turns] == [
+        "sound is gone", "which card?", "intel", "try alsamixer", "thanks",
+    ]  # fmt: skip
+    assert [turn.speaker for turn in support.dialogue.turns] == [ASKER, HELPER, ASKER, HELPER, ASKER]
+    assert support.day == "2013-01-01"
+    assert (funnel.conversations, funnel.kept) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (("ann> bob: sound is gone", *GOOD[1:]), "directed"),
+        ((*GOOD, "carl> me too"), "participants"),
+        (("ann> hello?", "ann> anybody?", "ann> nobody"), "participants"),
+        (("ann> a", "ann> b", "ann> c", "ann> d", "bob> e", "ann> f"), "monologue"),
+        (("ann> a", "ann> b", "bob> c", "bob> d"), "short"),
+    ],
+)
+def test_each_filter_removes_what_the_paper_says(said, reason):
+    kept, funnel = keep(*said)
+    assert kept == []
+    assert funnel.removed == {reason: 1}
+
+
+def test_eighty_percent_is_not_more_than_eighty_percent():
+    said = ("ann> a", "bob> b", "ann> c", "ann> d", "ann> e")
+    assert len(keep(*said)[0]) == 1
+
+
+def test_the_bot_does_not_count_as_a_participant():
+    (support,), _ = keep(*GOOD[:2], "ubottu> sound help is at the wiki", *GOOD[2:])
+    assert len(support.dialogue.turns) == 5
+    assert all(is_bot(nick) for nick in ("ubottu", "ubotu", "FloodBot1", "FloodBotK2", "lubotu3"))
+    assert not any(is_bot(nick) for nick in ("bob", "robot", "ubuntu"))
+
+
+def test_a_person_keeps_the_identity_through_changes_of_nick():
+    posts = conversation(*GOOD)
+    renamed = [
+        Post(p.line, p.minute, "ann_away" if p.line > 1 and p.nick == "ann" else p.nick, p.person, p.text, p.kind)
+        for p in posts
+    ]
+    (support,) = support_dialogues([renamed], NICKS | {"ann_away"}, "log", "day", Funnel())
+    assert {turn.speaker for turn in support.dialogue.turns} == {ASKER, HELPER}
+
+
+def test_consecutive_messages_are_one_turn_and_counted_apart():
+    (support,), _ = keep("ann> a", "ann> b", "bob> c", "ann> d")
+    assert support.dialogue.turns[0].text == "a b"
+    assert support.messages == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("text", "nick"),
+    [
+        ("bob: hi", "bob"),
+        ("Bob, hi", "bob"),
+        ("@x-ray: hi", "x-ray"),
+        ("well, yes", None),
+        ("bob hi", None),
+        ("hi bob: x", None),
+    ],
+)
+def test_addressees(text, nick):
+    assert addressee(text, NICKS) == nick
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("bob: it works", "it works"),
+        ("Bob_42, ask Bob_42 again", "ask again"),
+        ("bob: Bob_42: both", "both"),
+        ("the word bob may be a word", "the word bob may be a word"),
+        ("notBob_42 stays", "notBob_42 stays"),
+    ],
+)
+def test_names_leave_the_messages(text, left):
+    assert without_names(text, {"bob", "Bob_42"}) == left
+
+
+def test_cuts_are_before_answers_to_the_asker():
+    (support,), _ = keep(*GOOD)
+    assert cuts(support.dialogue) == [1, 3]

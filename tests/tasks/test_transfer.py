@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from rejoinder.files import BadInputError
+from rejoinder.tasks.card import read_card
+from rejoinder.tasks.selection import load_selection_task
+from rejoinder.tasks.transfer import export_dstc7, import_dstc7, task_folders
+from rejoinder.tasks.writer import TaskWriter
+
+
+def candidate(number):
+    return {"candidate-id": f"C{number}", "utterance": f"reply {number} — «ü»"}
+
+
+def example(number, correct=(1,), options=range(5), **more):
+    return {
+        "data-split": "train",
+        "example-id": 1100000 + number,
+        "messages-so-far": [{"speaker": "participant_1", "utterance": f"question {number}"}],
+        "options-for-correct-answers": [candidate(n) for n in correct],
+        "options-for-next": [candidate(n) for n in options],
+        **more,
+        "scenario": 4,
+    }
+
+
+def ignore(_):
+    pass
+
+
+@pytest.mark.parametrize("name", ["ubuntu_train_subtask_4.json", "ubuntu_train_subtask_4.json.gz"])
+def test_official_files_come_back_byte_for_byte(save, tmp_path, name):
+    records = [example(1), example(2, correct=()), example(3, correct=(0, 4))]
+    text = json.dumps(records, indent=4, ensure_ascii=False) + "\n"
+    folder = import_dstc7(save(name, text), tmp_path / "tasks", None, ignore)
+    assert folder == tmp_path / "tasks/subtask_4/train"
+    written = list(export_dstc7(folder, tmp_path / "official", ignore))
+    assert [path.name for path in written] == ["ubuntu_train_subtask_4.json", "ubuntu_train_subtask_4_answers.tsv"]
+    assert written[0].read_text() == text
+    assert written[1].read_text() == "1100001\tC1\n1100002\tNONE\n1100003\tC0,C4\n"
+
+
+def test_profiles_survive(save, tmp_path):
+    records = [example(1, profile={"Courses": {"Prior": [{"offering": "EECS 280-FA14"}]}, "Term": "fall"})]
+    text = json.dumps(records, indent=4) + "\n"
+    path = save(
+        "advising.json",
+        text.replace("—", "-")
+        .replace("\\u2014", "—")
+        .replace("\\u00ab", "«")
+        .replace("\\u00fc", "ü")
+        .replace("\\u00bb", "»"),
+    )
+    folder = import_dstc7(path, tmp_path / "tasks", None, ignore)
+    assert read_card(folder).dataset == "advising"
+    (written, _) = export_dstc7(folder, tmp_path / "official", ignore)
+    assert written.read_text() == path.read_text()
+
+
+def test_a_pool_is_read_first_and_shared(save, tmp_path):
+    pool = save("pool.txt", "".join(f"C{n}\treply {n} — «ü»\n" for n in range(9)))
+    path = save("test.json", [{**example(1), "options-for-next": []}])
+    folder = import_dstc7(path, tmp_path / "tasks", pool, ignore)
+    task = load_selection_task(folder)
+    assert task.options["id"].to_list() == [f"C{n}" for n in range(9)]
+    assert task.truth().pool is not None
+    names = [p.name for p in export_dstc7(folder, tmp_path / "out", ignore)]
+    assert "ubuntu_subtask_4_candidates.txt" in names
+    assert (tmp_path / "out/ubuntu_subtask_4_candidates.txt").read_bytes() == pool.read_bytes()
+
+
+def test_one_file_holds_one_split_of_one_subtask(save, tmp_path, complaint):
+    path = save("f.json", [example(1), {**example(2), "data-split": "dev"}])
+    assert complaint(import_dstc7, path, tmp_path / "out", None, ignore) == (
+        "f.json: example-id 1100002: data-split: 'dev' where the first record has 'train'; "
+        "a file holds one split of one subtask"
+    )
+
+
+def test_a_broken_file_leaves_an_earlier_import_untouched(save, tmp_path):
+    path = save("f.json", [example(1)])
+    folder = import_dstc7(path, tmp_path / "out", None, ignore)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    broken = save("g.json", [example(1), {**example(2), "messages-so-far": 3}])
+    with pytest.raises(BadInputError):
+        import_dstc7(broken, tmp_path / "out", None, ignore)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def test_many_examples_pass_in_parts(tmp_path):
+    with TaskWriter(tmp_path) as writer:
+        for number in range(4_500):
+            writer.add(str(number), [("a", "hi")], [(f"o{number}", "x"), ("same", "y")], [("same", "y")])
+    task = load_selection_task(tmp_path)
+    assert task.examples["id"].to_list() == [str(number) for number in range(4_500)]
+    assert task.options.height == 4_501
+    assert {task.options["id"][int(rows[0])] for rows in task.examples["correct"]} == {"same"}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["examples.parquet", "options.parquet"]
+
+
+def test_a_folder_without_tasks_says_so(tmp_path, complaint):
+    assert "no task; expected folders with task.yaml" in complaint(task_folders, tmp_path)
