@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.results import Section, to_markdown
 
-TOPICS = ("files", "judgement", "sample", "scoring", "startup", "statistics")
+TOPICS = ("files", "judgement", "sample", "scoring", "startup", "statistics", "ubuntu")
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 
 

@@ -100,6 +100,8 @@ def test_addressees(text, nick):
         ("bob: Bob_42: both", "both"),
         ("the word bob may be a word", "the word bob may be a word"),
         ("notBob_42 stays", "notBob_42 stays"),
+        ("!info openjdk | bob", "!info openjdk"),
+        ("!pm > Bob_42", "!pm"),
     ],
 )
 def test_names_leave_the_messages(text, left):

@@ -98,6 +98,7 @@ def _knowledge(source: str | None) -> "pl.DataFrame | None":
 def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":
     """Take links from files where they are there, else from the model; those are kept, so that a build can go on."""
     from rejoinder.corpora.disentangle import LinkModel
+    from rejoinder.corpora.irc import read_log
     from rejoinder.corpora.link_files import name_of, read_annotations, write_annotations
     from rejoinder.files import BadInputError
 
@@ -110,7 +111,7 @@ def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":
                 return read_annotations(annotation)
         if loaded is None:
             raise BadInputError(path, "no links; give --model, or --links with a file for this log")
-        write_annotations(made / f"{name_of(path)}.annotation.txt", loaded.links(posts))
+        write_annotations(made / f"{name_of(path)}.annotation.txt", loaded.links(read_log(path)))
         return read_annotations(made / f"{name_of(path)}.annotation.txt")
 
     return links
@@ -179,3 +180,60 @@ def export(
         with progress(f"writing {task.name}", None) as advance:
             for path in export_dstc7(task, out, advance):
                 typer.echo(str(path))
+
+
+Model = Annotated[Path, typer.Option("--model", help="What `rejoinder disentangle train` wrote.")]
+
+
+@disentangle.command(
+    "train", epilog="Example: rejoinder disentangle train --annotations irc-links/train --out links.zip"
+)
+def train_links(
+    annotations: Annotated[Path, typer.Option("--annotations", help="Folder of NAME.raw.txt and NAME.annotation.txt.")],
+    out: Annotated[Path, typer.Option("--out", help="The model to write.")],
+    seed: Seed = 0,
+) -> None:
+    """Learn which message answers which from logs with links."""
+    from rejoinder.corpora.disentangle import train_command
+
+    train_command(annotations, out, seed, lambda stage: typer.echo(stage, err=True))
+    typer.echo(f"model: {out}", err=True)
+
+
+@disentangle.command("apply", epilog="Example: rejoinder disentangle apply logs/*.txt.gz --model links.zip --out links")
+def apply_links(
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Log files, or folders of them.")],
+    model: Model,
+    out: Out,
+) -> None:
+    """Write the links of each log to NAME.annotation.txt."""
+    from rejoinder.corpora.disentangle import apply_command
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.ubuntu import find_logs
+
+    found = find_logs(logs)
+    with progress("untangling logs", len(found)) as advance:
+        for path in apply_command(found, model, out):
+            typer.echo(str(path))
+            advance(1)
+
+
+@disentangle.command("score", epilog="Example: rejoinder disentangle score irc-links/dev predicted")
+def score_links(
+    gold: Annotated[Path, typer.Argument(help="Folder of NAME.annotation.txt by people.")],
+    predicted: Annotated[Path, typer.Argument(help="Folder of NAME.annotation.txt by a model.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Score links and conversations: precision, recall and F of links, variation of information, one-to-one, exact."""
+    import msgspec
+
+    from rejoinder.measures.disentanglement import score_folders
+    from rejoinder.report.tables import table_of
+    from rejoinder.report.terminal import print_table
+
+    figures = score_folders(gold, predicted)
+    if json:
+        typer.echo(msgspec.json.encode(figures))
+    else:
+        rows = [(name, f"{value:.1f}") for name, value in figures.items()]
+        print_table(table_of(f"{predicted} against {gold}", ("measure", "percent"), rows))

@@ -98,6 +98,9 @@ def without_names(text: str, names: Collection[str]) -> str:
     lowered = {name.lower() for name in names}
     while (matched := _ADDRESS.match(text)) and matched[1].lower() in lowered:
         text = text[matched.end() :]
+    # "!factoid | nick" tells the bot whom to answer
+    spoken_to = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    text = re.sub(rf"\s*[|>]\s*(?:{spoken_to})(?![\w-])", "", text, flags=re.IGNORECASE)
     telling = [name for name in names if len(name) > 3 and not (name.isalpha() and name.islower())]
     if telling:
         pattern = "|".join(re.escape(name) for name in sorted(telling, key=len, reverse=True))
