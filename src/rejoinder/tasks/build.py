@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.files import UserError
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 
 Rows = NDArray[np.intp]
@@ -75,7 +76,9 @@ def _draw_wrong(
                 drawn |= dict.fromkeys(groups[group])
             if len(drawn) >= count:
                 return list(drawn)[:count]
-    raise ValueError(f"only {len(drawn)} different wrong options where {count} are needed")
+    raise UserError(
+        f"only {len(drawn)} different wrong options where {count} are needed; take more dialogues or fewer candidates"
+    )
 
 
 def build_pool_task(cuts: Sequence[Cut], pool: Sequence[str], first_id: int = 1) -> SelectionTask:

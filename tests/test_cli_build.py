@@ -1,0 +1,120 @@
+import json
+import sys
+
+import pytest
+
+from rejoinder.cli import main
+from rejoinder.sample import advising, irc
+from rejoinder.tasks.card import read_card
+from rejoinder.tasks.selection import load_selection_task
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rejoinder", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capsys.readouterr()
+        return stopped.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("logs")
+    irc.write(folder, 22_000, seed=6)
+    return folder
+
+
+def test_from_logs_to_official_files_and_back(cli, logs, tmp_path):
+    built = ("build", "ubuntu", "--logs", logs, "--links", logs, "--pool-size", 4_000, "--out")
+    code, out, err = cli(*built, tmp_path / "tasks")
+    assert code == 0, err
+    assert "| kept |" in out
+    assert read_card(tmp_path / "tasks/subtask_4/test").split == "test"
+    code, out, _ = cli("export", tmp_path / "tasks", "--out", tmp_path / "official")
+    assert code == 0
+    assert "ubuntu_train_subtask_1.json" in out
+    official = tmp_path / "official/ubuntu_test_subtask_2.json"
+    pool = tmp_path / "official/ubuntu_subtask_2_candidates.txt"
+    code, out, _ = cli("import", "dstc7", official, "--pool", pool, "--out", tmp_path / "back")
+    assert (code, out.strip()) == (0, str(tmp_path / "back/subtask_2/test"))
+    first, again = (load_selection_task(tmp_path / side / "subtask_2/test") for side in ("tasks", "back"))
+    assert first.examples.equals(again.examples)
+    assert first.options.equals(again.options)
+
+
+def test_a_task_folder_is_a_truth(cli, logs, tmp_path):
+    cli("build", "ubuntu", "--logs", logs, "--links", logs, "--pool-size", 4_000, "--out", tmp_path)
+    task = load_selection_task(tmp_path / "subtask_4/dev")
+    chosen = {id_: options[0] for id_, _, options, _ in task.examples.iter_rows()}
+    lines = [f"{id_} Q0 {task.options['id'][row]} 1 1.0 x\n" for id_, row in chosen.items()]
+    (tmp_path / "run.trec").write_text("".join(lines))
+    code, out, err = cli(
+        "score", tmp_path / "subtask_4/dev", tmp_path / "run.trec", "--json", "--trials", 100, "--by", "answers"
+    )
+    assert code == 0, err
+    assert set(json.loads(out)["by"]["groups"]) == {"0", "1"}
+
+
+def test_logs_without_links_need_a_model(cli, logs, tmp_path):
+    code, _, err = cli("build", "ubuntu", "--logs", logs, "--out", tmp_path / "tasks")
+    assert code == 2
+    assert "no links; give --model, or --links with a file for this log" in err
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "empty log"),
+        ("Dear diary,\nnothing happened.\n", "not an IRC log"),
+        ("[10:00] <ann> hello?\n", "none of 1 conversations"),
+    ],
+)
+def test_logs_that_give_nothing_say_why(cli, tmp_path, content, message):
+    (tmp_path / "2013-01-01.x.txt").write_text(content)
+    (tmp_path / "2013-01-01.x.annotation.txt").write_text("0 0 -\n")
+    code, _, err = cli(
+        "build", "ubuntu", "--logs", tmp_path / "2013-01-01.x.txt", "--links", tmp_path, "--out", tmp_path / "o"
+    )
+    assert (code, message in err) == (2, True), err
+
+
+def test_no_logs(cli, tmp_path):
+    code, _, err = cli("build", "ubuntu", "--logs", tmp_path, "--out", tmp_path / "o")
+    assert (code, "no logs; expected files such as" in err) == (2, True)
+
+
+def test_advising(cli, tmp_path):
+    advising.write(tmp_path / "raw", 40, seed=1)
+    raw = ("--dialogues", tmp_path / "raw/dialogues.json", "--courses", tmp_path / "raw/courses.json")
+    code, _, err = cli("build", "advising", *raw, "--train-size", 50, "--out", tmp_path / "none")
+    assert (code, "different wrong options where 99 are needed; take more dialogues or fewer candidates" in err) == (
+        2,
+        True,
+    )
+    code, out, err = cli("build", "advising", *raw, "--train-size", 50, "--candidates", 20, "--out", tmp_path / "tasks")
+    assert code == 0, err
+    assert "| subtask_3/test_2 | 25 |" in out
+    assert read_card(tmp_path / "tasks/subtask_5/train").knowledge == "../../knowledge.parquet"
+
+
+def test_disentangle_train_apply_and_score(cli, tmp_path, logs):
+    small = tmp_path / "small"
+    irc.write(small, 1_500, seed=8)
+    code, _, err = cli("disentangle", "train", "--annotations", small, "--out", tmp_path / "model")
+    assert code == 0, err
+    irc.write(tmp_path / "new", 1_500, seed=9)
+    code, out, err = cli(
+        "disentangle", "apply", tmp_path / "new", "--model", tmp_path / "model", "--out", tmp_path / "links"
+    )
+    assert code == 0, err
+    assert out.count(".annotation.txt") == len(list((tmp_path / "new").glob("*.raw.txt")))
+    code, out, err = cli("disentangle", "score", tmp_path / "new", tmp_path / "links", "--json")
+    assert code == 0, err
+    assert json.loads(out)["link F"] > 60
+    code, out, _ = cli("disentangle", "score", tmp_path / "new", tmp_path / "new")
+    assert "100.0" in out
