@@ -26,6 +26,8 @@ _HALF_DAY = 720
 # servers' clocks differ: a step back by less than this is disorder, not another day
 _DISORDER = 10
 _LOOK_AT = 100
+# the oldest changes of nick are forgotten: memory stays the same however long the log
+_MOST_NICKS = 50_000
 
 _MESSAGE = re.compile(r"\[(\d\d:\d\d)(?::\d\d)?\] <([^<>]{1,64})> ?(.*)", re.DOTALL)
 _ACTION = re.compile(r"\[(\d\d:\d\d)(?::\d\d)?\] +\* (\S+) ?(.*)", re.DOTALL)
@@ -130,11 +132,13 @@ class _Clock:
         return self.minute
 
     def _advance(self, time: int) -> None:
+        if time < 0:
+            return
         # only a 24-hour clock has an hour 0 or an hour after 12
         if time < 60 or time >= _HALF_DAY + 60:
             self.period = DAY
         if self.time < 0:
-            self.minute = self.midnight + max(time, 0)
+            self.minute = self.midnight + time
             self.time = time
             return
         step = (time - self.time) % self.period
@@ -148,17 +152,20 @@ class _People:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
-        self.lost: dict[str, int] = {}
+        self.lost = 0
 
     def who(self, nick: str) -> str:
         return self.names.get(nick, nick)
 
     def rename(self, old: str, new: str) -> None:
+        if len(self.names) > _MOST_NICKS:
+            for nick in list(islice(self.names, _MOST_NICKS // 2)):
+                del self.names[nick]
         self.names[new] = self.who(old)
         # the server takes a registered nick from a stranger: who comes next by that nick is somebody else
         if _FORCED.match(new):
-            self.lost[old] = self.lost.get(old, 1) + 1
-            self.names[old] = f"{old}#{self.lost[old]}"
+            self.lost += 1
+            self.names[old] = f"{old}#{self.lost}"
 
 
 def _first_minute(day: date | None) -> int:

@@ -1,0 +1,69 @@
+"""Untangles conversations: links each message of a channel to the message it answers, with a model learned from links.
+
+    rejoinder disentangle train --annotations DIR --out MODEL
+    rejoinder disentangle apply LOG... --model MODEL --out DIR
+    rejoinder disentangle score GOLD_DIR PREDICTED_DIR
+
+After Kummerfeld et al. (2019), "A Large-Scale Corpus for Conversation Disentanglement".
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rejoinder.corpora.irc import read_log
+from rejoinder.corpora.link_files import (
+    Link,
+    annotated_logs,
+    conversations,
+    name_of,
+    read_annotations,
+    write_annotations,
+)
+from rejoinder.corpora.link_model import QUICK, LinkModel, Settings
+from rejoinder.corpora.link_training import Progress, train_on
+from rejoinder.files import BadInputError
+
+__all__ = [
+    "QUICK",
+    "Link",
+    "LinkModel",
+    "Settings",
+    "apply_command",
+    "conversations",
+    "read_annotations",
+    "train",
+    "train_command",
+    "write_annotations",
+]
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def train(
+    annotations: Path, seed: int = 0, progress: Progress = _silent, settings: Settings | None = None
+) -> LinkModel:
+    """Train a model on a folder of logs with links, NAME.raw.txt and NAME.annotation.txt."""
+    logs = list(annotated_logs(annotations))
+    return train_on(logs, seed, settings or Settings(), progress)
+
+
+def train_command(
+    annotations: Path, out: Path, seed: int = 0, progress: Progress = _silent, settings: Settings | None = None
+) -> None:
+    """Train a model and write it to a file."""
+    train(annotations, seed, progress, settings).save(out)
+
+
+def apply_command(logs: Sequence[Path], model: Path, out: Path) -> Iterator[Path]:
+    """Write the links of each log to NAME.annotation.txt in a folder, and yield the file when it is written."""
+    names = [name_of(log) for log in logs]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInputError(name, "two logs have this name; their links would be written to one file")
+    linker = LinkModel.load(model)
+    for name, log in zip(names, logs, strict=True):
+        path = out / f"{name}.annotation.txt"
+        write_annotations(path, linker.links(read_log(log)))
+        yield path
