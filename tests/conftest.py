@@ -1,11 +1,13 @@
 import gzip
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from rejoinder.cli import main
 from rejoinder.files import BadInputError
 
 settings.register_profile("rejoinder", deadline=None, derandomize=True)
@@ -39,3 +41,18 @@ def complaint(tmp_path: Path) -> Complaint:
         return str(caught.value).replace(f"{tmp_path}/", "")
 
     return complaint_
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """Run the command line and return (exit code, standard output, error output)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rejoinder", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capsys.readouterr()
+        return stopped.value.code or 0, out, err
+
+    return run

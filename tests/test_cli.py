@@ -8,26 +8,10 @@ import sys
 import pytest
 
 from rejoinder import __version__
-from rejoinder.cli import main
 from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.sample import helpdesk
 from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_uniformly
 from rejoinder.tasks import dialeval
-
-
-@pytest.fixture
-def cli(monkeypatch, capsys):
-    """Run the command line and return (exit code, standard output, error output)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rejoinder", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        return stopped.value.code or 0, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -1,24 +1,10 @@
 import json
-import sys
 
 import pytest
 
-from rejoinder.cli import main
 from rejoinder.sample import advising, irc
 from rejoinder.tasks.card import read_card
 from rejoinder.tasks.selection import load_selection_task
-
-
-@pytest.fixture
-def cli(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rejoinder", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        return stopped.value.code or 0, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")

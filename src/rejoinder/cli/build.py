@@ -213,9 +213,9 @@ def apply_links(
 
     found = find_logs(logs)
     with progress("untangling logs", len(found)) as advance:
-        for path in apply_command(found, model, out):
-            typer.echo(str(path))
-            advance(1)
+        written = apply_command(found, model, out, lambda _: advance(1))
+    for path in written:
+        typer.echo(str(path))
 
 
 @disentangle.command("score", epilog="Example: rejoinder disentangle score irc-links/dev predicted")
@@ -227,11 +227,11 @@ def score_links(
     """Score links and conversations: precision, recall and F of links, variation of information, one-to-one, exact."""
     import msgspec
 
-    from rejoinder.measures.disentanglement import score_folders
+    from rejoinder.measures.disentanglement import score_command
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
 
-    figures = score_folders(gold, predicted)
+    figures = score_command(gold, predicted)
     if json:
         typer.echo(msgspec.json.encode(figures))
     else:

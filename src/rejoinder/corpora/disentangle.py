@@ -7,7 +7,7 @@
 After Kummerfeld et al. (2019), "A Large-Scale Corpus for Conversation Disentanglement".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rejoinder.corpora.irc import read_log
@@ -56,14 +56,21 @@ def train_command(
     train(annotations, seed, progress, settings).save(out)
 
 
-def apply_command(logs: Sequence[Path], model: Path, out: Path) -> Iterator[Path]:
-    """Write the links of each log to NAME.annotation.txt in a folder, and yield the file when it is written."""
-    names = [name_of(log) for log in logs]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInputError(name, "two logs have this name; their links would be written to one file")
+def apply_command(logs: Sequence[Path], model: Path, out: Path, progress: Progress = _silent) -> list[Path]:
+    """Write the links of each log to NAME.annotation.txt in a folder, and return the files."""
+    files = _outputs(logs, out)
     linker = LinkModel.load(model)
-    for name, log in zip(names, logs, strict=True):
-        path = out / f"{name}.annotation.txt"
+    for path, log in files.items():
+        progress(f"untangling {log.name}")
         write_annotations(path, linker.links(read_log(log)))
-        yield path
+    return list(files)
+
+
+def _outputs(logs: Sequence[Path], out: Path) -> dict[Path, Path]:
+    files: dict[Path, Path] = {}
+    for log in logs:
+        path = out / f"{name_of(log)}.annotation.txt"
+        if path in files:
+            raise BadInputError(log, f"another log is named {name_of(log)} too; their links would share one file")
+        files[path] = log
+    return files

@@ -26,8 +26,8 @@ from rejoinder.files import BadInputError, open_binary, write_atomically
 
 BLOCK = 512
 # candidates below these chances are not worth the time of the next step
-_UNLIKELY_AT_ALL = 0.0005
-_UNLIKELY = 0.002
+_UNLIKELY_AT_ALL = 0.002
+_UNLIKELY = 0.005
 _FORMAT = "rejoinder link model 1"
 
 

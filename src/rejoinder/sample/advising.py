@@ -18,6 +18,7 @@ from random import Random
 
 import msgspec
 
+from rejoinder.corpora.advising import ADVISOR, STUDENT, Utterance
 from rejoinder.files import write_atomically
 from rejoinder.sample.advising_catalogue import TERMS, Course, Section, catalogue, tables
 from rejoinder.sample.grammar import Slots, Template, tidy
@@ -34,7 +35,6 @@ __all__ = [
     "write",
 ]
 
-STUDENT, ADVISOR = "student", "advisor"
 SMALL_CLASS = 40
 _STANDINGS = ("freshman", "sophomore", "junior", "senior", "graduate student")
 _FACTS = ("size", "workload", "time", "lab", "credits", "easy", "helpful")
@@ -46,14 +46,6 @@ _COMPLAINTS = {
     "morning": "I was tired so late in the day",
     "afternoon": "I hated to get up so early",
 }
-
-
-class Utterance(msgspec.Struct, frozen=True):
-    """What somebody said, and other ways to say the same."""
-
-    speaker: str
-    text: str = msgspec.field(name="utterance")
-    paraphrases: tuple[str, ...]
 
 
 class Preferences(msgspec.Struct, frozen=True, rename="pascal"):
