@@ -120,7 +120,7 @@ def test_apply_writes_annotations_by_the_names_of_the_logs(model, split, tmp_pat
 def test_apply_refuses_two_logs_of_one_name_before_it_writes(model, split, tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(BadInputError, match="another log is named day too"):
-        apply_command([split[1], tmp_path / split[1].name], tmp_path / "model", tmp_path / "out")
+        list(apply_command([split[1], tmp_path / split[1].name], tmp_path / "model", tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -128,7 +128,7 @@ def test_a_log_that_turns_out_bad_leaves_the_old_links(model, tmp_path, save, co
     model.save(tmp_path / "model")
     write_annotations(tmp_path / "out" / "day.annotation.txt", [(0, 0)])
     bad = save("day.txt", "not a log\n")
-    said = complaint(apply_command, [bad], tmp_path / "model", tmp_path / "out")
+    said = complaint(lambda: list(apply_command([bad], tmp_path / "model", tmp_path / "out")))
     assert said.startswith("day.txt: line 1: not an IRC log")
     assert read_annotations(tmp_path / "out" / "day.annotation.txt") == [(0, 0)]
 

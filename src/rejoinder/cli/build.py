@@ -213,9 +213,9 @@ def apply_links(
 
     found = find_logs(logs)
     with progress("untangling logs", len(found)) as advance:
-        written = apply_command(found, model, out, lambda _: advance(1))
-    for path in written:
-        typer.echo(str(path))
+        for path in apply_command(found, model, out):
+            typer.echo(str(path))
+            advance(1)
 
 
 @disentangle.command("score", epilog="Example: rejoinder disentangle score irc-links/dev predicted")

@@ -7,7 +7,7 @@
 After Kummerfeld et al. (2019), "A Large-Scale Corpus for Conversation Disentanglement".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rejoinder.corpora.irc import read_log
@@ -56,14 +56,13 @@ def train_command(
     train(annotations, seed, progress, settings).save(out)
 
 
-def apply_command(logs: Sequence[Path], model: Path, out: Path, progress: Progress = _silent) -> list[Path]:
-    """Write the links of each log to NAME.annotation.txt in a folder, and return the files."""
+def apply_command(logs: Sequence[Path], model: Path, out: Path) -> Iterator[Path]:
+    """Write the links of each log to NAME.annotation.txt in a folder, and yield each file when it is written."""
     files = _outputs(logs, out)
     linker = LinkModel.load(model)
     for path, log in files.items():
-        progress(f"untangling {log.name}")
         write_annotations(path, linker.links(read_log(log)))
-    return list(files)
+        yield path
 
 
 def _outputs(logs: Sequence[Path], out: Path) -> dict[Path, Path]:
