@@ -16,7 +16,7 @@ INK = "#7b8794"  # readable on white and on black: the page may be either
 _WIDTH = 560
 MOST_RUNS = 40
 """Runs in a chart of pairs: more cannot be read."""
-_P_LEVELS = {"p < 0.001": 0.001, "p < 0.01": 0.01, "p < 0.05": 0.05, "not significant": 2.0}
+_P_LEVELS = {"p < 0.001": 0.001, "p < 0.01": 0.01, "p < 0.05": 0.05, "p ≥ 0.05": 2.0}
 _P_COLOURS = ["#0f766e", "#2dba9d", "#a7ded2", "#cbd5e133"]
 
 
