@@ -45,6 +45,30 @@ def test_a_task_folder_is_a_truth(cli, logs, tmp_path):
     assert set(json.loads(out)["by"]["groups"]) == {"0", "1"}
 
 
+def test_a_failed_build_leaves_what_was_there_and_keeps_its_links(cli, logs, tmp_path):
+    built = ("build", "ubuntu", "--logs", logs, "--links", logs, "--pool-size", 4_000, "--out", tmp_path / "tasks")
+    assert cli(*built)[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "tasks").rglob("*.*")}
+    (tmp_path / ".tasks.part/links").mkdir(parents=True)
+    (tmp_path / ".tasks.part/links/x.annotation.txt").write_text("0 0 -\n")
+    code, _, err = cli(*built, "--candidates", 100_000)
+    assert (code, "take more dialogues or fewer candidates" in err) == (2, True)
+    assert {path: path.read_bytes() for path in (tmp_path / "tasks").rglob("*.*")} == before
+    assert [path.name for path in (tmp_path / ".tasks.part").iterdir()] == ["links"]
+    code, _, err = cli(*built, "--seed", 1)
+    assert code == 0, err
+    assert not (tmp_path / ".tasks.part").exists()
+    assert (tmp_path / "tasks/subtask_1/train/examples.parquet").read_bytes() != before[
+        tmp_path / "tasks/subtask_1/train/examples.parquet"
+    ]
+
+
+def test_a_folder_of_something_else_is_not_built_over(cli, logs, tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    code, _, err = cli("build", "ubuntu", "--logs", logs, "--links", logs, "--out", tmp_path)
+    assert (code, "is not empty; give another folder" in err) == (2, True)
+
+
 def test_logs_without_links_need_a_model(cli, logs, tmp_path):
     code, _, err = cli("build", "ubuntu", "--logs", logs, "--out", tmp_path / "tasks")
     assert code == 2

@@ -213,6 +213,29 @@ def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] =
         shutil.rmtree(folder / part, ignore_errors=True)
 
 
+@contextmanager
+def staged_folder(out: Path, mark: str, kept: str) -> Iterator[Path]:
+    """Yield a folder that takes the place of `out` when all went well.
+
+    `out` must be new, empty or hold `mark` from an earlier time. After a failure `out` is as it was, and of the staged
+    folder only `kept` is left, for the next attempt.
+    """
+    clear_folder(out, mark)
+    stage = out.with_name(f".{out.name}.part")
+    stage.mkdir(parents=True, exist_ok=True)
+    try:
+        yield stage
+    except BaseException:
+        for path in stage.iterdir():
+            if path.name != kept:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not any(stage.iterdir()):
+            stage.rmdir()
+        raise
+    shutil.rmtree(out, ignore_errors=True)
+    stage.rename(out)
+
+
 def shortened(notes: list[str], most: int = 10) -> tuple[str, ...]:
     """Return the first notes, and how many more there are."""
     more = (f"and {len(notes) - most:,} more such mistakes",) if len(notes) > most else ()

@@ -70,6 +70,7 @@ def ubuntu(
 
     Days are split by time: the first 80% of the dialogues train, then 10% each for dev and test.
     """
+    from rejoinder.files import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.collection import write_ubuntu
     from rejoinder.tasks.ubuntu import Recipe, find_logs, gather
@@ -79,10 +80,12 @@ def ubuntu(
     recipe = Recipe(
         seed=seed, candidates=candidates, pool_size=pool_size, hard=negatives == "hard", every_cut=every_cut
     )
-    with progress("untangling logs", len(found)) as advance:
-        gathered = gather(found, _linker(model, links, out / "links"), pool_size, seed, advance)
-    with progress("building subtasks", 9) as advance:
-        _tell(write_ubuntu(out, gathered, recipe, pages, advance), out)
+    with staged_folder(out, mark="description.json", kept="links") as stage:
+        with progress("untangling logs", len(found)) as advance:
+            gathered = gather(found, _linker(model, links, stage / "links"), pool_size, seed, advance)
+        with progress("building subtasks", 9) as advance:
+            description = write_ubuntu(stage, gathered, recipe, pages, advance)
+    _tell(description, out)
 
 
 def _knowledge(source: str | None) -> "pl.DataFrame | None":
@@ -133,14 +136,16 @@ def advising(
 ) -> None:
     """Build DSTC7's Advising subtasks 1, 3, 4 and 5 from dialogues with paraphrases."""
     from rejoinder.corpora.advising import read_advising, read_courses
+    from rejoinder.files import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.collection import AdvisingRecipe, write_advising
 
     records = list(read_advising(dialogues))
     known = None if courses is None else read_courses(courses)
     recipe = AdvisingRecipe(seed=seed, train_size=train_size, candidates=candidates, hard=negatives == "hard")
-    with progress("building subtasks", 4) as advance:
-        _tell(write_advising(out, records, known, recipe, advance), out)
+    with staged_folder(out, mark="description.json", kept="") as stage, progress("building subtasks", 4) as advance:
+        description = write_advising(stage, records, known, recipe, advance)
+    _tell(description, out)
 
 
 def _tell(description: "Description", out: Path) -> None:
