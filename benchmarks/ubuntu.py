@@ -101,7 +101,10 @@ def _collection(folder: Path, data: Path) -> Table:
     sources = ["--logs", data / "ubuntu-logs", "--logs", data / "irc-links" / "train"]
     usage = run([REJOINDER, "build", "ubuntu", *sources, "--model", folder / "real", "--out", folder / "real-tasks"])
     found = json.loads((folder / "real-tasks" / "description.json").read_text())
-    rows = [[name.replace("_", " "), f"{value:,.1f}"] for name, value in found["diversity"].items()]
+    rows = [
+        [name.replace("_", " "), f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"]
+        for name, value in found["diversity"].items()
+    ]
     rows += [[name, f"{value:,}"] for name, value in found["funnel"].items()]
     rows += [[f"examples of {name}", f"{value:,}"] for name, value in found["tasks"].items()]
     for split, shared in found["overlaps"].items():
