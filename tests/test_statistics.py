@@ -247,7 +247,7 @@ def test_one_example_says_nothing_however_many_runs():
 def test_intervals_of_discrete_scores_do_not_depend_on_rounding(hits, examples):
     """Means of 0/1 scores tie with the observed mean; scaled to whole numbers, no rounding can tear them apart."""
     scores = np.r_[np.ones(hits), np.zeros(examples - hits)]
-    whole = np.array([[scores.sum()]]) * 0 + scores * examples
+    whole = scores[None, :] * examples
     low, high = mean_intervals(scores[None, :], seed=1)
     exact_low, exact_high = mean_intervals(whole, seed=1)
     among_others = mean_intervals(np.stack([scores, np.linspace(0, 1, examples)]), seed=1)

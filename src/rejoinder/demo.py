@@ -69,9 +69,9 @@ def run(out: Path, size: int, seed: int) -> Path:
 
 def _write_world(folder: Path, size: int, seed: int) -> None:
     for world, amount in ((irc, 20 * size), (advising, size // 3), (films, size), (helpdesk, 10 * size)):
-        with progress(f"{world.__name__.rpartition('.')[2]}", 1) as advance:
-            world.write(folder / world.__name__.rpartition(".")[2], amount, seed)
-            advance(1)
+        name = world.__name__.rpartition(".")[2]
+        with progress(f"generating {name}", None):
+            world.write(folder / name, amount, seed)
 
 
 def _selection_tasks(size: int, seed: int) -> dict[str, tuple[str, SelectionTask]]:

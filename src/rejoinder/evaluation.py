@@ -54,14 +54,15 @@ def evaluate(request: Request, watch: Watch = unwatched) -> Evaluation:
     for name in names:
         find_measure(name, truth)
     runs = _read_runs(request, truth, watch)
+    options = _options(request, truth)
 
     def compared(title: str, more: Mapping[str, object], chosen: Chosen | None = None) -> Comparison:
         scores = score_runs(runs, truth, names, request.alpha, chosen)
         for run, path in zip(runs, request.runs, strict=True):
             if not any(run.name in matrix.runs for matrix in scores):
                 raise BadInputError(path, f"answers nothing that {', '.join(names)} could score")
-        parts = {"truth": fingerprint(request.truth), "measures": "+".join(s.measure.name for s in scores)}
-        return compare(scores, title, request.settings, {**parts, **_options(request, truth), **more}, watch)
+        parts = {"measures": "+".join(matrix.measure.name for matrix in scores), **options, **more}
+        return compare(scores, title, request.settings, parts, watch)
 
     whole = msgspec.structs.replace(
         compared(request.truth.name, {}),
@@ -97,8 +98,9 @@ def _references(sources: Sequence[str], names: list[str]) -> dict[str, Mapping[s
 
 
 def _options(request: Request, truth: Truth) -> dict[str, object]:
-    judged = isinstance(truth, JudgementTruth)
-    options: dict[str, object] = {"alpha": request.alpha} if judged else {"ties": TIE_RULE}
+    """Return what else the figures depend on, for the signature."""
+    options: dict[str, object] = {"truth": fingerprint(request.truth)}
+    options |= {"alpha": request.alpha} if isinstance(truth, JudgementTruth) else {"ties": TIE_RULE}
     if request.entities is not None:
         options["entities"] = fingerprint(request.entities)
     return options | ({"lenient": "yes"} if request.lenient else {})

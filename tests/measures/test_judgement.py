@@ -147,6 +147,6 @@ def test_a_run_without_nuggets_is_not_scored_by_them():
 
 def test_unknown_measures_are_named():
     truth = truth_with([[0]], [CNUG])
-    with pytest.raises(UnknownMeasureError, match=r"'NMD\(X\)'; *|'NMD\(X\)' of these judgements; there are JSD, RNSS"):
+    with pytest.raises(UnknownMeasureError, match=r"no measure 'NMD\(X\)' of these judgements; there are JSD, RNSS"):
         parse("NMD(X)", truth)
     assert parse("JSD", truth).higher_is_better is False

@@ -32,11 +32,6 @@ class Table(msgspec.Struct, frozen=True):
     keys: int = 1
     """How many columns say what a row is about: they are repeated where a wide table goes on below."""
 
-    @property
-    def detailed(self) -> bool:
-        """Whether any cell has a detail."""
-        return any(cell.detail for row in self.rows for cell in row)
-
 
 def table_of(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], keys: int = 1) -> Table:
     """Build a table of plain values."""

@@ -19,9 +19,10 @@ def read_truth(
 ) -> Truth:
     """Read the truth; `options` is an examples or pool file that says what could be chosen."""
     format_ = format_ or recognise_truth(path)
-    for given, wanted in ((options, "selection"), (entities, "moviedialog")):
-        if given and (format_ == "dialeval" or wanted not in ("selection", format_)):
-            raise BadInputError(given, f"has no use with a truth in the format {format_}")
+    useless = options if format_ == "dialeval" else None
+    useless = entities if format_ != "moviedialog" and entities else useless
+    if useless:
+        raise BadInputError(useless, f"has no use with a truth in the format {format_}")
     if format_ == "dialeval":
         task = dialeval.read_task(path)
         if task.answers is None:
