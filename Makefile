@@ -31,11 +31,11 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/pip pyproject.toml constraints.txt
-	$(INSTALL) --editable ".[search]"
+	$(INSTALL) --editable ".[search,neural]"
 	touch $@
 
 .venv/installed-dev: .venv/bin/pip pyproject.toml constraints.txt
-	$(INSTALL) --editable ".[search,dev]"
+	$(INSTALL) --editable ".[search,neural,dev]"
 	touch .venv/installed $@
 
 .venv/installed-bench: .venv/installed-dev benchmarks/requirements.txt

@@ -1,7 +1,7 @@
 import pytest
 
 from rejoinder import published
-from rejoinder.files import UserError
+from rejoinder.errors import UserError
 from rejoinder.report.output import published_dstc7
 from rejoinder.report.overview import agreement, average_ranks
 

@@ -1,8 +1,7 @@
 """Compare runs by every measure: means, intervals, tests, tie groups and how far the measures agree."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -22,6 +21,7 @@ from rejoinder.statistics import (
     randomised_tukey_hsd,
     tie_groups,
 )
+from rejoinder.watch import Watch, unwatched
 
 FEWEST_RANKED = 5
 """Runs below which a rank correlation, and still more its interval, says nothing."""
@@ -96,16 +96,6 @@ def sign(parts: Mapping[str, object], settings: Settings) -> str:
         "rejoinder": __version__,
     }
     return "|".join(f"{key}:{value}" for key, value in {**parts, **fixed}.items())
-
-
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
-"""Shows progress: takes a title and the amount of work; what it yields is called with each amount done."""
-
-
-@contextmanager
-def unwatched(title: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show no progress."""
-    yield lambda _: None
 
 
 def compare(

@@ -1,6 +1,5 @@
 """From files to a comparison: what `rejoinder score` and `rejoinder compare` have in common."""
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -10,13 +9,15 @@ import msgspec
 import polars as pl
 
 from rejoinder import published
-from rejoinder.comparison import Comparison, Settings, Watch, compare, unwatched
-from rejoinder.files import BadInputError, UserError, open_binary
+from rejoinder.comparison import Comparison, Settings, compare
+from rejoinder.errors import UserError
+from rejoinder.files import BadInputError, fingerprint
 from rejoinder.measures import judgement
 from rejoinder.measures.scoring import Chosen, Run, default_names, find_measure, read_run, score_runs
 from rejoinder.runs.selection import TIE_RULE
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.truth import Truth, read_truth
+from rejoinder.watch import Watch, unwatched
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,16 +105,6 @@ def _options(request: Request, truth: Truth) -> dict[str, object]:
     if request.entities is not None:
         options["entities"] = fingerprint(request.entities)
     return options | ({"lenient": "yes"} if request.lenient else {})
-
-
-def fingerprint(path: Path) -> str:
-    """Return the first twelve digits of the content's SHA-256, files of a folder in order of their names."""
-    digest = hashlib.sha256()
-    for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
-        with open_binary(part) as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()[:12]
 
 
 def unique_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:

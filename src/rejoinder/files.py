@@ -1,6 +1,7 @@
 """Files at the edge: compressed or not, read with clear errors, written whole or not at all."""
 
 import gzip
+import hashlib
 import mmap
 import os
 import re
@@ -15,11 +16,9 @@ from typing import IO, BinaryIO, TypeVar, cast
 import msgspec
 import polars as pl
 
+from rejoinder.errors import UserError
+
 Record = TypeVar("Record")
-
-
-class UserError(ValueError):
-    """A mistake that the person at the keyboard can mend; the command line shows it as one line."""
 
 
 class BadInputError(UserError):
@@ -234,6 +233,16 @@ def staged_folder(out: Path, mark: str, kept: str) -> Iterator[Path]:
         raise
     shutil.rmtree(out, ignore_errors=True)
     stage.rename(out)
+
+
+def fingerprint(path: Path) -> str:
+    """Return the first twelve digits of the content's SHA-256, files of a folder in order of their names."""
+    digest = hashlib.sha256()
+    for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
+        with open_binary(part) as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()[:12]
 
 
 def shortened(notes: list[str], most: int = 10) -> tuple[str, ...]:

@@ -5,10 +5,10 @@ import sys
 
 import typer
 
-from rejoinder.cli import build, evaluate, sample
+from rejoinder.cli import build, evaluate, learn, sample
 from rejoinder.cli.app import app
 
-__all__ = ["app", "build", "evaluate", "main", "sample"]
+__all__ = ["app", "build", "evaluate", "learn", "main", "sample"]
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     except ValueError as error:
-        from rejoinder.files import UserError
+        from rejoinder.errors import UserError
 
         if not isinstance(error, UserError):
             raise

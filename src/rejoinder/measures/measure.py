@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import UserError
+from rejoinder.errors import UserError
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import msgspec
 
-from rejoinder.files import UserError
+from rejoinder.errors import UserError
 
 PAPERS = {
     "dstc7": "Gunasekara et al., DSTC7 Task 1: Noetic End-to-End Response Selection (2019)",

@@ -1,6 +1,6 @@
 """Tables and progress bars for people at a terminal; bars go to the error stream and only where someone watches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rejoinder.report.tables import Cell, Table
+from rejoinder.watch import Advance
 
 
 def print_table(table: Table) -> None:
@@ -52,10 +53,15 @@ def _rich(cell: Cell) -> Text:
 
 
 @contextmanager
-def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def progress(title: str, total: int | None) -> Iterator[Advance]:
     """Show a bar on the error stream (a moving one where the total is not known); call the value with each amount."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    note = TextColumn("{task.fields[note]}", style="dim")
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), note)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        bar = bars.add_task(title, total=total)
-        yield lambda amount: bars.advance(bar, amount)
+        bar = bars.add_task(title, total=total, note="")
+
+        def advance(amount: int, note: str = "") -> None:
+            bars.update(bar, advance=amount, note=note or bars.tasks[bar].fields["note"])
+
+        yield advance

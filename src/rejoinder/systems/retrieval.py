@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.system import SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -75,3 +78,32 @@ def _ranked(task: SelectionTask, score: Callable[[int, Rows], Floats]) -> Iterat
         scores = score(example, rows)
         best = np.argsort(-scores, kind="stable")[: KEPT if options is None else None]
         yield example, rows[best], scores[best]
+
+
+class Random(SelectionSystem):
+    """Orders the options at random, for reference."""
+
+    class Settings(msgspec.Struct, frozen=True):
+        """Which random order."""
+
+        seed: int = 0
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        return rank_at_random(task, self.settings.seed)
+
+
+class Tfidf(SelectionSystem):
+    """Ranks by the cosine of TF-IDF vectors."""
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        return rank_by_tfidf(task)
+
+
+class Bm25(SelectionSystem):
+    """Ranks by BM25."""
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        return rank_by_bm25(task)

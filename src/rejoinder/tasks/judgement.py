@@ -68,3 +68,21 @@ class JudgementTask(msgspec.Struct, frozen=True):
             answers=self.answers,
             groups=pl.DataFrame({"turns": turns}),
         )
+
+    def unanswered(self) -> JudgementTruth:
+        """Return what a run on this task looks like: the rows of every question, and no votes."""
+        sizes = np.array([len(dialogue.turns) for dialogue in self.dialogues])
+        answers = {question.name: _rows(question, self.dialogues, sizes) for question in self.questions}
+        ids = pl.Series("id", [dialogue.id for dialogue in self.dialogues], dtype=pl.String)
+        return JudgementTruth(ids, answers, pl.DataFrame({"turns": sizes}))
+
+
+def _rows(question: Question, dialogues: tuple[Dialogue, ...], sizes: NDArray[np.intp]) -> Answers:
+    numbers = np.arange(len(dialogues))
+    if question.roles is None:
+        example, role = numbers, np.zeros_like(numbers)
+    else:
+        places = {speaker: place for place, speaker in enumerate(question.roles)}
+        example = np.repeat(numbers, sizes)
+        role = np.array([places[turn.speaker] for dialogue in dialogues for turn in dialogue.turns], dtype=np.intp)
+    return Answers(question, example, role, np.zeros((len(example), len(question.labels))))

@@ -80,6 +80,10 @@ class SelectionTask(msgspec.Struct, frozen=True):
             ),
         )
 
+    def unanswered(self) -> SelectionTruth:
+        """Return what a run on this task is written by: its examples, and no answers."""
+        return SelectionTruth(self.examples["id"], to_pairs([], []))
+
     def _pairs(self, column: str) -> pl.DataFrame:
         rows = self.examples.select(
             pl.int_range(pl.len(), dtype=pl.UInt32).alias("example"), pl.col(column).alias("row")

@@ -1,0 +1,114 @@
+"""`rejoinder recipes`, `train` and `predict`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rejoinder.cli.app import Seed, app
+
+
+class PredictionFormat(StrEnum):
+    """Formats of runs that can be written."""
+
+    DIALEVAL = "dialeval"
+    DSTC7 = "dstc7"
+    PARQUET = "parquet"
+    TREC = "trec"
+
+
+TaskPath = Annotated[Path, typer.Option("--task", help="A task folder, or an official file.")]
+Pool = Annotated[Path | None, typer.Option("--pool", help="DSTC7 pool file, for subtask 2's official files.")]
+
+
+@app.command()
+def recipes() -> None:
+    """List the recipes that come with the package."""
+    from rejoinder.recipe import names, read_recipe
+    from rejoinder.report.tables import table_of
+    from rejoinder.report.terminal import print_table
+
+    print_table(table_of("Recipes", ("recipe", "about"), [(name, read_recipe(name).about) for name in names()]))
+
+
+@app.command(epilog="Example: rejoinder train bm25 --task ubuntu/subtask_1 --out bm25.model")
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name (see `rejoinder recipes`) or YAML file.")],
+    task: Annotated[
+        Path, typer.Option("--task", help="Folder that holds train/ and dev/, a task folder, or an official file.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the model.")],
+    dev: Annotated[
+        Path | None, typer.Option("--dev", help="Task to choose settings on, if --task does not hold dev/.")
+    ] = None,
+    pool: Pool = None,
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", help="Folder for prepared arrays and checkpoints, kept; by default a passing one."),
+    ] = None,
+    prepare_only: Annotated[
+        bool,
+        typer.Option("--prepare-only", help="Fill --work and stop, to train it elsewhere; then run this without it."),
+    ] = False,
+    seed: Seed = 0,
+) -> None:
+    """Train a system by a recipe; the same command goes on with a training that was interrupted.
+
+    To train where only torch and numpy are: --work WORK --prepare-only here, `python -m rejoinder.training FOLDER`
+    there (it says which folder of WORK), bring the folder back, and run the same command without --prepare-only.
+    """
+    from rejoinder.files import BadInputError
+    from rejoinder.model import Assignment, train_model
+    from rejoinder.recipe import make_system, read_recipe
+    from rejoinder.report.terminal import progress
+    from rejoinder.systems.system import Prepared
+    from rejoinder.tasks.load import load_task
+
+    found = read_recipe(recipe)
+    make_system(found)  # a mistake in the settings should show before the data is read
+    if dev is None and (task / "train").is_dir():
+        dev = task / "dev" if (task / "dev").is_dir() else None
+        task = task / "train"
+    if not task.exists():
+        raise BadInputError(task, "no such file or folder")
+    with progress("reading the task", None):
+        lesson = (task, load_task(task, pool))
+        check = None if dev is None else (dev, load_task(dev, pool))
+    if prepare_only and work is None:
+        raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
+    try:
+        card = train_model(
+            Assignment(recipe=found, train=lesson, dev=check, seed=seed), out, work, prepare_only, progress
+        )
+    except Prepared as prepared:
+        typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
+        return
+    typer.echo(f"{card.recipe.name}: trained on {card.train.examples:,} examples, written to {out}")
+
+
+@app.command(epilog="Example: rejoinder predict bm25.model --task ubuntu/subtask_1/test --out bm25.json")
+def predict(
+    model: Annotated[Path, typer.Argument(help="What `rejoinder train` wrote.")],
+    task: TaskPath,
+    out: Annotated[Path, typer.Option("--out", help="Run file to write.")],
+    format_: Annotated[
+        PredictionFormat | None, typer.Option("--format", help="By default that of the task: dstc7 or dialeval.")
+    ] = None,
+    pool: Pool = None,
+) -> None:
+    """Answer a task with a trained system; the run is an official submission."""
+    from rejoinder.model import load_model
+    from rejoinder.model import predict as answer
+    from rejoinder.report.terminal import progress
+    from rejoinder.runs.convert import write_run
+    from rejoinder.runs.judgement import JudgementRun
+    from rejoinder.tasks.load import load_task
+
+    card, system = load_model(model)
+    with progress("reading the task", None):
+        asked = load_task(task, pool)
+    run = answer(card, system, task, asked, progress)
+    default = "dialeval" if isinstance(run, JudgementRun) else "dstc7"
+    for note in write_run(out, run, asked.unanswered(), format_.value if format_ else default):
+        typer.echo(f"note: {note}", err=True)

@@ -1,0 +1,151 @@
+"""Models: a folder that holds a trained system whole, with its recipe and a card that says what it learned from."""
+
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rejoinder import __version__
+from rejoinder.errors import UserError
+from rejoinder.files import BadInputError, fingerprint, open_binary, staged_folder, write_atomically
+from rejoinder.recipe import Recipe, make_system
+from rejoinder.runs import JudgementRun, SelectionRun
+from rejoinder.systems.system import AnySystem, Lesson, needed_extra
+from rejoinder.tasks.load import Task
+from rejoinder.watch import Watch, unwatched
+
+CARD = "model.yaml"
+_LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "bm25s", "torch", "transformers")
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Data that a model learned from."""
+
+    name: str
+    examples: int
+    fingerprint: str
+
+
+class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is, and what it takes to make it again."""
+
+    recipe: Recipe
+    seed: int
+    train: Source
+    dev: Source | None = None
+    versions: dict[str, str]
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """What to train on what."""
+
+    recipe: Recipe
+    train: tuple[Path, Task]
+    dev: tuple[Path, Task] | None = None
+    seed: int = 0
+
+
+def train_model(
+    given: Assignment, out: Path, work: Path | None = None, prepare_only: bool = False, watch: Watch = unwatched
+) -> ModelCard:
+    """Train a system and write the model's folder, whole or not at all.
+
+    An interrupted training goes on from the folder `work`, by default a hidden one beside `out` that is removed in
+    the end.
+    """
+    system = make_system(given.recipe)
+    sources = [given.train, *([given.dev] if given.dev else [])]
+    for path, task in sources:
+        _check_kind(given.recipe, system, path, task)
+    described = [_source(path, task) for path, task in sources]
+    card = ModelCard(
+        recipe=given.recipe,
+        seed=given.seed,
+        train=described[0],
+        dev=described[1] if given.dev else None,
+        versions=_versions(),
+    )
+    with staged_folder(out, mark=CARD, kept="work") as folder:
+        own = work or folder / "work"
+        _renew_work(own, card)
+        lesson: Any = Lesson(
+            train=given.train[1],
+            dev=given.dev[1] if given.dev else None,
+            seed=given.seed,
+            work=own,
+            watch=watch,
+            prepare_only=prepare_only,
+        )
+        with needed_extra(given.recipe.name):
+            system.fit(lesson)
+        system.save(folder)
+        _write_card(folder, card)
+        shutil.rmtree(folder / "work", ignore_errors=True)
+    return card
+
+
+def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
+    """Read a model's folder."""
+    if not (folder / CARD).is_file():
+        raise BadInputError(folder, f"not a model: it has no {CARD}")
+    with open_binary(folder / CARD) as file:
+        try:
+            card = msgspec.yaml.decode(file.read(), type=ModelCard)
+        except msgspec.DecodeError as error:
+            raise BadInputError(folder / CARD, str(error)) from None
+    system = make_system(card.recipe, folder / CARD)
+    system.load(folder)
+    return card, system
+
+
+def predict(
+    card: ModelCard, system: AnySystem, path: Path, task: Task, watch: Watch = unwatched
+) -> SelectionRun | JudgementRun:
+    """Answer a task with a model."""
+    _check_kind(card.recipe, system, path, task)
+    asked: Any = task
+    with needed_extra(card.recipe.name):
+        run = system.predict(asked, watch)
+    return msgspec.structs.replace(run, name=card.recipe.name)
+
+
+def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> None:
+    if not isinstance(task, system.task):
+        kinds = {"SelectionTask": "options to rank", "JudgementTask": "dialogues to judge"}
+        raise UserError(
+            f"{recipe.name} answers tasks with {kinds[system.task.__name__]}; {path} has {kinds[type(task).__name__]}"
+        )
+
+
+def _source(path: Path, task: Task) -> Source:
+    examples = len(task.dialogues) if hasattr(task, "dialogues") else task.examples.height
+    return Source(path.name if path.is_file() else "/".join(path.parts[-3:]), examples, fingerprint(path))
+
+
+def _versions() -> dict[str, str]:
+    found = {"rejoinder": __version__, "python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _renew_work(work: Path, card: ModelCard) -> None:
+    """Keep what an interrupted training of the same card left behind; of another, nothing."""
+    content = msgspec.json.encode(card)
+    mark = work / "card.json"
+    if not mark.is_file() or mark.read_bytes() != content:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        mark.write_bytes(content)
+
+
+def _write_card(folder: Path, card: ModelCard) -> None:
+    with write_atomically(folder / CARD) as file:
+        known = {key: value for key, value in msgspec.to_builtins(card).items() if value is not None}
+        file.write(msgspec.yaml.encode(known))

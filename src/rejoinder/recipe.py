@@ -1,0 +1,86 @@
+"""Recipes: one small YAML file per system, that names a kind of system and its settings.
+
+    about: BM25 (Lucene's variant) with the whole context as the query
+    system: bm25
+    settings: {recency: 0.8}
+
+`rejoinder recipes` lists those that come with the package; the path of a file of your own works wherever a name does.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from rejoinder.errors import UserError
+from rejoinder.files import BadInputError, open_binary
+from rejoinder.systems.system import SYSTEMS, AnySystem, find_system
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """How to make a system."""
+
+    about: str
+    system: str
+    settings: dict[str, object] = {}
+    name: str = ""
+
+
+def names() -> list[str]:
+    """Return the recipes that come with the package."""
+    found = files("rejoinder").joinpath("recipes").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml"))
+
+
+def read_recipe(source: str) -> Recipe:
+    """Read a recipe by its name, or a file."""
+    path = Path(source)
+    if not (path.suffix in (".yaml", ".yml") or path.exists()):
+        if source not in names():
+            raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
+        path = Path(str(files("rejoinder").joinpath("recipes", f"{source}.yaml")))
+    with open_binary(path) as file:
+        content = file.read()
+    try:
+        given = msgspec.yaml.decode(content)
+        _check_keys(path, given, Recipe, ())
+        recipe = msgspec.convert(given, Recipe)
+    except msgspec.DecodeError as error:
+        raise BadInputError(path, str(error)) from None
+    if recipe.system not in SYSTEMS:
+        raise BadInputError(path, f"no system {recipe.system!r}{_nearest(recipe.system, SYSTEMS)}", field="system")
+    return msgspec.structs.replace(recipe, name=recipe.name or path.stem)
+
+
+def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
+    """Make a system that has learned nothing yet."""
+    class_ = find_system(recipe.system)
+    path = source or Path(recipe.name)
+    _check_keys(path, recipe.settings, class_.Settings, ("settings",))
+    try:
+        settings: object = msgspec.convert(recipe.settings, class_.Settings)
+    except msgspec.ValidationError as error:
+        raise BadInputError(path, str(error).replace("`$.", "`settings."), field="settings") from None
+    return class_(settings)
+
+
+def _check_keys(path: Path, given: object, type_: object, place: tuple[str, ...]) -> None:
+    """Refuse a key that the type has not, and say which one may have been meant."""
+    known = msgspec.inspect.type_info(type_) if not isinstance(type_, msgspec.inspect.Type) else type_
+    if isinstance(known, msgspec.inspect.UnionType):
+        known = next((part for part in known.types if hasattr(part, "fields")), known)
+    if not isinstance(given, dict) or not isinstance(known, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
+        return
+    fields = {field.encode_name: field.type for field in known.fields}
+    for key, value in given.items():
+        if key not in fields:
+            expected = _nearest(str(key), fields) or f"; expected one of {', '.join(fields)}"
+            raise BadInputError(path, f"no key {key!r}{expected}", field=".".join((*place, str(key))))
+        _check_keys(path, value, fields[key], (*place, str(key)))
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    found = get_close_matches(word, list(known), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""

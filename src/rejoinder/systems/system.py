@@ -1,0 +1,111 @@
+"""What answers a task: a system is made from a recipe's settings, learns from a lesson, and turns a task into a run."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from rejoinder.errors import UserError
+from rejoinder.runs import JudgementRun, SelectionRun
+from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
+
+TaskT = TypeVar("TaskT", SelectionTask, JudgementTask)
+RunT = TypeVar("RunT", SelectionRun, JudgementRun)
+
+
+class Lesson(msgspec.Struct, Generic[TaskT], frozen=True, kw_only=True):
+    """What a system learns from."""
+
+    train: TaskT
+    dev: TaskT | None = None
+    """For choosing when to stop, thresholds and weights; None: the system makes do without."""
+    seed: int = 0
+    work: Path
+    """A folder for what should survive an interruption; training goes on from what it finds there."""
+    watch: Watch = unwatched
+    prepare_only: bool = False
+    """Stop with `Prepared` where a network would be trained, so that it can be trained elsewhere."""
+
+
+class Prepared(Exception):  # noqa: N818  # no error
+    """A folder is ready for `python -m rejoinder.training FOLDER`."""
+
+
+class NoSettings(msgspec.Struct, frozen=True):
+    """For systems that have nothing to set."""
+
+
+class System(ABC, Generic[TaskT, RunT]):
+    """One system; its class says which settings a recipe may give it."""
+
+    Settings: ClassVar[type] = NoSettings
+    task: ClassVar[type]
+    """The kind of task that it answers."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    def fit(self, lesson: Lesson[TaskT]) -> None:  # some have nothing to learn
+        """Learn."""
+
+    @abstractmethod
+    def predict(self, task: TaskT, watch: Watch = unwatched) -> RunT:
+        """Answer every example."""
+
+    def save(self, folder: Path) -> None:
+        """Write what was learned into a folder."""
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+
+
+class SelectionSystem(System[SelectionTask, SelectionRun]):
+    """Ranks options."""
+
+    task = SelectionTask
+
+
+class JudgementSystem(System[JudgementTask, JudgementRun]):
+    """Predicts distributions of votes."""
+
+    task = JudgementTask
+
+
+AnySystem = SelectionSystem | JudgementSystem
+
+SYSTEMS = {
+    "random": "rejoinder.systems.retrieval:Random",
+    "tfidf": "rejoinder.systems.retrieval:Tfidf",
+    "bm25": "rejoinder.systems.retrieval:Bm25",
+}
+"""Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
+
+
+_EXTRAS = {"bm25s": "search", "faiss": "search", "lightgbm": "search", "sklearn": "search"}
+
+
+def find_system(name: str) -> type[AnySystem]:
+    """Return a system's class."""
+    module, _, class_ = SYSTEMS[name].partition(":")
+    with needed_extra(name):
+        found: type[AnySystem] = getattr(import_module(module), class_)
+    return found
+
+
+@contextmanager
+def needed_extra(name: str) -> Iterator[None]:
+    """Say which extra to install where a library is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library == "rejoinder":
+            raise
+        extra = _EXTRAS.get(library, "neural")
+        raise UserError(f"{name} needs {library}: pip install 'rejoinder[{extra}]'") from None

@@ -1,0 +1,30 @@
+"""Read a task from wherever it is: a task folder, or an official file."""
+
+from pathlib import Path
+
+from rejoinder.files import BadInputError
+from rejoinder.formats import TRUTH_FORMATS, recognise_truth
+from rejoinder.tasks import dialeval, dstc7
+from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.tasks.selection import SelectionTask, load_selection_task
+
+Task = SelectionTask | JudgementTask
+
+
+def load_task(path: Path, pool: Path | None = None) -> Task:
+    """Read a task folder, a DSTC7 examples file (with its pool, if it has one) or DialEval data."""
+    if not path.exists():
+        raise BadInputError(path, "no such file or folder")
+    format_ = recognise_truth(path)
+    if pool is not None and format_ != "dstc7":
+        raise BadInputError(pool, f"a pool has no use with {TRUTH_FORMATS[format_]}")
+    if format_ == "task":
+        return load_selection_task(path)
+    if format_ == "dialeval":
+        return dialeval.read_task(path)
+    if format_ == "dstc7":
+        task = dstc7.read_task(path, pool)
+        if not task.options.height or (pool is None and task.examples["options"].null_count()):
+            raise BadInputError(path, "has no options of its own; name the pool to choose from")
+        return task
+    raise BadInputError(path, f"{TRUTH_FORMATS[format_]}: this holds no dialogues to answer")

@@ -1,0 +1,330 @@
+"""One training loop for every neural system; it needs torch and numpy alone, and accelerate where there is a GPU.
+
+A system prepares a folder here: arrays (`NAME.npy`), `learner.json` (which learner, with which settings) and whatever
+else its network is built from. The folder can be trained elsewhere, on a machine that has neither the data nor the rest
+of this package's dependencies, and brought back; `rejoinder train` then goes on from what it finds in it:
+
+    python -m rejoinder.training WORK
+    accelerate launch -m rejoinder.training WORK
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rejoinder.errors import UserError
+from rejoinder.watch import Watch, unwatched
+
+WEIGHTS = "weights.safetensors"
+HISTORY = "history.json"
+_LEARNER = "learner.json"
+_CHECKPOINT = "checkpoint.pt"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network learns."""
+
+    epochs: int = 10
+    batch: int = 128
+    rate: float = 1e-3
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: float = 0.0
+    """Share of all steps during which the rate rises from zero."""
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    """Largest norm of the gradient; 0: any."""
+    accumulate: int = 1
+    """Batches whose gradients are summed for one step."""
+    checks: int = 1
+    """How often an epoch is interrupted to score dev and to write a checkpoint."""
+    patience: int = 3
+    """Checks without improvement after which training stops; 0: never."""
+    precision: Literal["auto", "full", "bf16"] = "auto"
+    """auto: bf16 on a GPU that has it, else full."""
+
+
+class Learner(Protocol):
+    """What the loop trains: a network with its data."""
+
+    network: nn.Module
+
+    def batches(self, epoch: int) -> Sequence[Any]:
+        """Return the epoch's batches, in an order that depends on the seed and the epoch alone."""
+
+    def loss(self, batch: Any) -> Tensor:
+        """Return the mean loss of one batch."""
+
+    def evaluate(self) -> float | None:
+        """Return the score on dev, higher is better; None: there is no dev."""
+
+
+class Setup(Protocol):
+    """Makes a learner from its settings (a JSON object), the folder of its arrays, a seed and a device."""
+
+    def __call__(self, settings: dict[str, Any], folder: Path, seed: int, device: torch.device) -> Learner:
+        """Make it."""
+
+
+def prepare(
+    work: Path, learner: str, settings: dict[str, Any], training: Training, seed: int, arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Write all that `train` needs; `learner` is `module:class`. What an earlier try has trained is kept."""
+    content = json.dumps({"learner": learner, "settings": settings, "training": asdict(training), "seed": seed})
+    if (work / _LEARNER).is_file() and (work / _LEARNER).read_text() == content:
+        return
+    work.mkdir(parents=True, exist_ok=True)
+    for stale in (_CHECKPOINT, WEIGHTS, HISTORY):
+        (work / stale).unlink(missing_ok=True)
+    for name, array in arrays.items():
+        np.save(work / f"{name}.npy", array)
+    (work / _LEARNER).write_text(content)
+
+
+def load_array(folder: Path, name: str) -> NDArray[Any]:
+    """Return a prepared array, mapped rather than read."""
+    found: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return found
+
+
+def train(work: Path, watch: Watch = unwatched) -> None:
+    """Train what `prepare` wrote until it is done; the weights of the best check are left in `work`."""
+    if (work / WEIGHTS).is_file():
+        return
+    described = json.loads((work / _LEARNER).read_text())
+    module, _, class_ = described["learner"].partition(":")
+    setup: Setup = getattr(import_module(module), class_)
+    try:
+        _Loop(work, setup, described["settings"], Training(**described["training"]), described["seed"]).run(watch)
+    except torch.OutOfMemoryError:
+        raise UserError("out of memory; set `batch` lower, and `accumulate` higher by as much, in `training`") from None
+
+
+def accelerator(precision: str) -> Any:
+    """Return accelerate's Accelerator; one process on a CPU needs none of it and gets a plain stand-in."""
+    distributed = "LOCAL_RANK" in os.environ
+    if not torch.cuda.is_available() and not distributed:
+        return _Plain()
+    from accelerate import Accelerator
+
+    bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    return Accelerator(mixed_precision="bf16" if precision == "bf16" or (precision == "auto" and bf16) else "no")
+
+
+class _Plain:
+    """The few calls of an Accelerator that the loop uses, for one process on a CPU."""
+
+    device = torch.device("cpu")
+    process_index, num_processes, is_main_process = 0, 1, True
+
+    def prepare(self, *parts: Any) -> Any:
+        return parts
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def autocast(self) -> Any:
+        return torch.autocast("cpu", enabled=False)
+
+    def unwrap_model(self, network: nn.Module) -> nn.Module:
+        return network
+
+    def wait_for_everyone(self) -> None:
+        pass
+
+
+class _Loop:
+    def __init__(self, work: Path, setup: Setup, settings: dict[str, Any], training: Training, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.work, self.training = work, training
+        self.accelerator = accelerator(training.precision)
+        self.learner = setup(settings, work, seed, self.accelerator.device)
+        self.network = self.learner.network.to(self.accelerator.device)
+        self.optimizer = torch.optim.AdamW(
+            _decayed(self.network, training.weight_decay), lr=training.rate, fused=torch.cuda.is_available()
+        )
+        self.wrapped, self.optimizer = self.accelerator.prepare(self.network, self.optimizer)
+        self.learner.network = self.wrapped
+        self.history: list[dict[str, float]] = []
+        self.best: dict[str, Tensor] = {}
+        self.epoch = self.place = self.step = 0
+
+    def run(self, watch: Watch) -> None:
+        self._resume()
+        first = self._batches(0)
+        self.steps = self.training.epochs * math.ceil(len(first) / self.training.accumulate)
+        with watch("training", self.training.epochs * len(first)) as advance:
+            advance(self.epoch * len(first) + self.place)
+            while self.epoch < self.training.epochs and not self._exhausted():
+                self._epoch(first if self.epoch == 0 else self._batches(self.epoch), advance)
+                self.epoch, self.place = self.epoch + 1, 0
+        if self.accelerator.is_main_process:
+            self._finish()
+
+    def _batches(self, epoch: int) -> Sequence[Any]:
+        """Return this process' share of the batches; all processes get equally many."""
+        batches = self.learner.batches(epoch)
+        index, processes = self.accelerator.process_index, self.accelerator.num_processes
+        return batches if processes == 1 else batches[index : len(batches) // processes * processes : processes]
+
+    def _epoch(self, batches: Sequence[Any], advance: Any) -> None:
+        ends = {round(len(batches) * (check + 1) / self.training.checks) for check in range(self.training.checks)}
+        losses, started = [], time.perf_counter()
+        while self.place < len(batches) and not self._exhausted():
+            batch = batches[self.place]
+            self.place += 1
+            losses.append(self._forward_backward(batch))
+            if self.place % self.training.accumulate == 0 or self.place == len(batches):
+                self._step()
+            if self.place in ends:
+                self._check(torch.stack(losses).mean().item(), time.perf_counter() - started)
+                losses, started = [], time.perf_counter()
+            advance(1, self._note())
+
+    def _forward_backward(self, batch: Any) -> Tensor:
+        self.wrapped.train()
+        with self.accelerator.autocast():
+            loss = self.learner.loss(batch)
+        self.accelerator.backward(loss / self.training.accumulate)
+        return loss.detach()
+
+    def _step(self) -> None:
+        if self.training.clip:
+            nn.utils.clip_grad_norm_(self.wrapped.parameters(), self.training.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.training.rate * rate_factor(self.training, self.step, self.steps)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+
+    def _check(self, loss: float, seconds: float) -> None:
+        self.wrapped.eval()
+        with torch.no_grad(), self.accelerator.autocast():
+            score = self.learner.evaluate()
+        if not math.isfinite(loss):
+            raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
+        record = {"epoch": self.epoch + 1, "step": self.step, "loss": loss, "seconds": seconds}
+        self.history.append(record if score is None else record | {"dev": score})
+        if score is None or score >= max(entry["dev"] for entry in self.history):
+            state = self.accelerator.unwrap_model(self.wrapped).state_dict()
+            self.best = {name: value.detach().to("cpu", copy=True) for name, value in state.items()}
+        if self.accelerator.is_main_process:
+            self._save()
+        self.accelerator.wait_for_everyone()
+
+    def _exhausted(self) -> bool:
+        scores = [entry["dev"] for entry in self.history if "dev" in entry]
+        if not self.training.patience or not scores:
+            return False
+        return len(scores) - 1 - scores.index(max(scores)) >= self.training.patience
+
+    def _note(self) -> str:
+        if not self.history:
+            return ""
+        last = self.history[-1]
+        return f"loss {last['loss']:.4f}" + (f", dev {last['dev']:.4f}" if "dev" in last else "")
+
+    def _save(self) -> None:
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        state = {
+            "network": self.accelerator.unwrap_model(self.wrapped).state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "place": (self.epoch, self.place, self.step),
+            "history": self.history,
+            "best": self.best,
+            "random": (torch.get_rng_state(), cuda),
+        }
+        temporary = self.work / f".{_CHECKPOINT}"
+        torch.save(state, temporary)
+        temporary.replace(self.work / _CHECKPOINT)
+
+    def _resume(self) -> None:
+        path = self.work / _CHECKPOINT
+        if not path.is_file():
+            return
+        try:
+            state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
+            self.accelerator.unwrap_model(self.wrapped).load_state_dict(state["network"])
+        except Exception as error:
+            raise UserError(f"{path}: not a checkpoint of this training ({error}); remove it to start anew") from None
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.epoch, self.place, self.step = state["place"]
+        self.history, self.best = state["history"], {name: value.cpu() for name, value in state["best"].items()}
+        processor, cuda = state["random"]
+        torch.set_rng_state(processor.cpu())
+        if cuda and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([value.cpu() for value in cuda])
+
+    def _finish(self) -> None:
+        (self.work / HISTORY).write_text(json.dumps(self.history))
+        save_weights(self.best, self.work / WEIGHTS)
+        (self.work / _CHECKPOINT).unlink(missing_ok=True)
+
+
+def rate_factor(training: Training, step: int, steps: int) -> float:
+    """Return what the rate is multiplied with at a step: it rises during the warm-up, then follows the schedule."""
+    warmup = round(training.warmup * steps)
+    if step < warmup:
+        return (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    if training.schedule == "linear":
+        return 1 - done
+    return 0.5 * (1 + math.cos(math.pi * done)) if training.schedule == "cosine" else 1.0
+
+
+def _decayed(network: nn.Module, decay: float) -> list[dict[str, Any]]:
+    """Spare vectors (biases, norms) from weight decay, as is usual."""
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    return [
+        {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": decay},
+        {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+def save_weights(state: dict[str, Tensor], path: Path) -> None:
+    """Write weights, in half precision if that is how they are held."""
+    from safetensors.torch import save_file
+
+    temporary = path.with_name(f".{path.name}")
+    save_file({name: value.contiguous() for name, value in state.items()}, temporary)
+    temporary.replace(path)
+
+
+def load_weights(network: nn.Module, path: Path) -> None:
+    """Read weights into a network."""
+    from safetensors.torch import load_file
+
+    network.load_state_dict(load_file(path))
+
+
+def _print_progress(title: str, total: int | None) -> Any:
+    from contextlib import contextmanager
+
+    @contextmanager
+    def lines() -> Any:
+        said = [""]
+
+        def advance(amount: int, note: str = "") -> None:
+            if note != said[0]:
+                print(f"{title}: {note}", flush=True)
+            said[0] = note
+
+        yield advance
+
+    return lines()
+
+
+if __name__ == "__main__":
+    train(Path(sys.argv[1]), _print_progress)

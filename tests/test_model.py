@@ -1,0 +1,54 @@
+import json
+
+import polars as pl
+
+from rejoinder.model import load_model
+from rejoinder.systems.retrieval import Bm25
+from rejoinder.tasks.build import Cut, build_task
+
+
+def a_task(folder):
+    replies = [f"try command number {number} with option {number * 7}" for number in range(40)]
+    cuts = [Cut((("a", f"what about number {number}"),), (replies[number],)) for number in range(20)]
+    task = build_task(cuts, [(reply,) for reply in replies], 10, seed=1)
+    task.save(folder)
+    return task
+
+
+def test_train_predict_score(cli, tmp_path):
+    a_task(tmp_path / "task" / "train")
+    task, model, run = tmp_path / "task", tmp_path / "bm25.model", tmp_path / "run.json"
+    assert cli("train", "bm25", "--task", task, "--out", model)[0] == 0
+    card, system = load_model(model)
+    assert isinstance(system, Bm25)
+    assert (card.recipe.name, card.train.examples, card.dev) == ("bm25", 20, None)
+    assert {"rejoinder", "python", "numpy"} <= card.versions.keys()
+    assert cli("predict", model, "--task", task / "train", "--out", run)[0] == 0
+    assert not (model / "work").exists()
+    code, out, _ = cli("score", task / "train", run, "--json")
+    assert code == 0
+    assert 0.1 < json.loads(out)["runs"][0]["measures"]["MRR"]["mean"] <= 1
+
+
+def test_a_task_without_answers_can_be_predicted(cli, tmp_path):
+    task = a_task(tmp_path / "train")
+    blank = task.examples.with_columns(correct=pl.lit(None, dtype=pl.List(pl.UInt32)))
+    folder = tmp_path / "blank"
+    type(task)(blank, task.options).save(folder)
+    assert cli("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")[0] == 0
+    assert cli("predict", tmp_path / "m", "--task", folder, "--out", tmp_path / "r.json")[0] == 0
+    assert cli("score", tmp_path / "train", tmp_path / "r.json")[0] == 0
+
+
+def test_mistakes_are_named(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    chats = save("chats.json", [{"id": "1", "turns": [{"sender": "customer", "utterances": ["hello"]}]}])
+    for arguments, message in (
+        (("train", "bm25", "--task", tmp_path / "none", "--out", tmp_path / "m"), "none: no such file or folder"),
+        (("train", "bm52", "--task", tmp_path / "train", "--out", tmp_path / "m"), "did you mean 'bm25'?"),
+        (("train", "bm25", "--task", chats, "--out", tmp_path / "m"), "bm25 answers tasks with options to rank"),
+        (("predict", tmp_path, "--task", tmp_path / "train", "--out", tmp_path / "r"), "not a model"),
+    ):
+        code, _, err = cli(*arguments)
+        assert (code, message in err) == (2, True), err
+    assert not (tmp_path / "m").exists()

@@ -1,0 +1,43 @@
+import pytest
+
+from rejoinder.errors import UserError
+from rejoinder.recipe import make_system, names, read_recipe
+from rejoinder.systems.retrieval import Random
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_recipe_makes_a_system(name):
+    recipe = read_recipe(name)
+    assert recipe.name == name
+    assert recipe.about
+    make_system(recipe)
+
+
+def test_a_recipe_can_be_a_file(save):
+    recipe = read_recipe(str(save("mine.yaml", "about: mine\nsystem: random\nsettings: {seed: 7}\n")))
+    system = make_system(recipe)
+    assert isinstance(system, Random)
+    assert (recipe.name, system.settings.seed) == ("mine", 7)
+
+
+def test_a_mistyped_name_gets_the_nearest(save, complaint):
+    with pytest.raises(UserError, match=r"no recipe 'bm52'; did you mean 'bm25'\?"):
+        read_recipe("bm52")
+    assert complaint(read_recipe, str(save("a.yaml", "about: a\nsystem: bm2\n"))) == (
+        "a.yaml: system: no system 'bm2'; did you mean 'bm25'?"
+    )
+    assert complaint(read_recipe, str(save("b.yaml", "abuot: a\nsystem: bm25\n"))) == (
+        "b.yaml: abuot: no key 'abuot'; did you mean 'about'?"
+    )
+
+
+def test_mistaken_settings_are_named(save, complaint):
+    recipe = read_recipe(str(save("c.yaml", "about: a\nsystem: random\nsettings: {sede: 1}\n")))
+    assert complaint(make_system, recipe) == "c: settings.sede: no key 'sede'; did you mean 'seed'?"
+    recipe = read_recipe(str(save("d.yaml", "about: a\nsystem: random\nsettings: {seed: one}\n")))
+    assert complaint(make_system, recipe) == "d: settings: Expected `int`, got `str` - at `settings.seed`"
+
+
+def test_what_is_no_yaml_is_said_so(save, complaint):
+    assert complaint(read_recipe, str(save("e.yaml", "about: [\n"))).startswith("e.yaml: ")
+    assert complaint(read_recipe, str(save("f.yaml", "- 1\n"))) == "f.yaml: Expected `object`, got `array`"

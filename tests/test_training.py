@@ -1,0 +1,154 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+from rejoinder import training  # noqa: E402
+from rejoinder.errors import UserError  # noqa: E402
+from rejoinder.training import Training, load_array, load_weights, prepare, rate_factor, train  # noqa: E402
+
+
+class Line:
+    """Learns y = 3x - 1, with dropout so that the random state matters."""
+
+    checked = 0
+    stop_after = None
+
+    def __init__(self, settings, folder, seed, device):
+        self.seed, self.batch = seed, settings["batch"]
+        self.network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1))
+        self.x, self.y = (torch.tensor(load_array(folder, name)).unsqueeze(1) for name in "xy")
+
+    def batches(self, epoch):
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.x))
+        return np.array_split(order, len(order) // self.batch)
+
+    def loss(self, batch):
+        return nn.functional.mse_loss(self.network(self.x[batch]), self.y[batch])
+
+    def evaluate(self):
+        if Line.stop_after is not None and Line.checked == Line.stop_after:
+            raise KeyboardInterrupt
+        Line.checked += 1
+        return -nn.functional.mse_loss(self.network(self.x), self.y).item()
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.setattr(Line, "checked", 0)
+    monkeypatch.setattr(Line, "stop_after", None)
+    return lambda name, settings: _prepared(tmp_path / name, settings)
+
+
+def _prepared(folder, settings):
+    x = np.linspace(-1, 1, 64, dtype=np.float32)
+    prepare(folder, f"{__name__}:Line", {"batch": 8}, settings, 5, {"x": x, "y": 3 * x - 1})
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or type(sys)(__name__))
+    monkeypatch.setattr(sys.modules[__name__], "Line", Line, raising=False)
+
+
+def weights(folder):
+    return (folder / training.WEIGHTS).read_bytes()
+
+
+SETTINGS = Training(epochs=6, batch=8, rate=1e-2, checks=2, patience=0)
+
+
+def test_it_learns_and_records_the_curve(work):
+    folder = work("a", SETTINGS)
+    train(folder)
+    history = json.loads((folder / training.HISTORY).read_text())
+    assert [entry["epoch"] for entry in history] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
+    assert history[-1]["loss"] < history[0]["loss"] / 10
+    network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1)).eval()
+    load_weights(network, folder / training.WEIGHTS)
+    assert network(torch.tensor([[0.5]])).item() == pytest.approx(0.5, abs=0.5)
+
+
+def test_the_same_seed_gives_the_same_weights(work):
+    first, second = work("a", SETTINGS), work("b", SETTINGS)
+    train(first)
+    train(second)
+    assert weights(first) == weights(second)
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 7])
+def test_an_interrupted_training_goes_on_as_if_nothing_had_been(work, stop_after):
+    whole, broken = work("whole", SETTINGS), work("broken", SETTINGS)
+    train(whole)
+    Line.checked, Line.stop_after = 0, stop_after
+    with pytest.raises(KeyboardInterrupt):
+        train(broken)
+    assert not (broken / training.WEIGHTS).exists()
+    Line.stop_after = None
+    train(broken)
+    assert weights(broken) == weights(whole)
+    assert [entry["loss"] for entry in json.loads((broken / training.HISTORY).read_text())] == [
+        entry["loss"] for entry in json.loads((whole / training.HISTORY).read_text())
+    ]
+
+
+def test_accumulated_batches_make_fewer_steps(work):
+    folder = work("steps", replace(SETTINGS, accumulate=4))
+    train(folder)
+    assert json.loads((folder / training.HISTORY).read_text())[-1]["step"] == 6 * 2
+
+
+def test_training_stops_when_dev_no_longer_improves(work, monkeypatch):
+    scores = iter([0.1, 0.3, 0.2, 0.25, 0.9])
+    monkeypatch.setattr(Line, "evaluate", lambda self: next(scores))
+    folder = work("a", replace(SETTINGS, patience=2))
+    train(folder)
+    assert [entry["dev"] for entry in json.loads((folder / training.HISTORY).read_text())] == [0.1, 0.3, 0.2, 0.25]
+
+
+def test_a_broken_checkpoint_is_named(work):
+    folder = work("a", SETTINGS)
+    (folder / "checkpoint.pt").write_bytes(b"half a file")
+    with pytest.raises(UserError, match=r"checkpoint\.pt: not a checkpoint of this training"):
+        train(folder)
+
+
+def test_a_diverging_loss_is_said_so(work):
+    with pytest.raises(UserError, match=r"the loss became (nan|inf)"):
+        train(work("a", replace(SETTINGS, rate=1e30, clip=0)))
+
+
+def test_changed_settings_start_anew_and_the_same_go_on(work):
+    folder = work("a", SETTINGS)
+    train(folder)
+    before = weights(folder)
+    _prepared(folder, SETTINGS)
+    assert weights(folder) == before
+    _prepared(folder, replace(SETTINGS, epochs=1))
+    assert not (folder / training.WEIGHTS).exists()
+
+
+def test_the_rate_rises_then_falls():
+    linear = Training(schedule="linear", warmup=0.1)
+    factors = [rate_factor(linear, step, 100) for step in range(100)]
+    assert factors[:10] == pytest.approx(np.arange(1, 11) / 10)
+    assert factors[10] == 1
+    assert factors[55] == pytest.approx(0.5)
+    cosine = Training(schedule="cosine")
+    assert [rate_factor(cosine, step, 4) for step in range(4)] == pytest.approx(
+        [1, (1 + 2**-0.5) / 2, 0.5, (1 - 2**-0.5) / 2]
+    )
+    assert rate_factor(Training(), 50, 100) == 1
+
+
+def test_the_loop_needs_torch_and_numpy_alone():
+    code = "import sys, rejoinder.training; print([m for m in ('msgspec', 'polars', 'scipy') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
