@@ -120,10 +120,10 @@ def _whole(size: int, repetitions: int) -> list[str]:
     distributions, answers = {}, {}
     for seed, question in enumerate(QUALITY):
         distributions[question.name], votes = draw(size, 5, seed)
-        answers[question.name] = Answers(question, example, np.zeros(size, dtype=np.intp), votes)
+        answers[question.name] = Answers(question, example, np.zeros_like(example), np.zeros_like(example), votes)
     distributions[NUGGET.name], votes = draw(size * TURNS, len(NUGGET.labels), seed=9)
     turns = np.tile(np.arange(TURNS) % 2, size)
-    answers[NUGGET.name] = Answers(NUGGET, np.repeat(example, TURNS), turns, votes)
+    answers[NUGGET.name] = Answers(NUGGET, np.repeat(example, TURNS), np.tile(np.arange(TURNS), size), turns, votes)
     truth = JudgementTruth(pl.Series("id", example).cast(pl.String), answers, pl.DataFrame({"turns": [TURNS] * size}))
     run = JudgementRun("run", distributions)
     names = judgement.default_names(truth)

@@ -2,9 +2,12 @@ import json
 
 import pytest
 
-from rejoinder.sample import advising, irc
+from rejoinder.runs import dialeval
+from rejoinder.runs.judgement import JudgementRun
+from rejoinder.sample import advising, helpdesk, irc
 from rejoinder.tasks.card import read_card
 from rejoinder.tasks.selection import load_selection_task
+from rejoinder.tasks.truth import read_truth
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +131,23 @@ def test_disentangle_train_apply_and_score(cli, tmp_path, logs):
     assert json.loads(out)["link F"] > 60
     code, out, _ = cli("disentangle", "score", tmp_path / "new", tmp_path / "new")
     assert "100.0" in out
+
+
+def test_dialeval_files_into_folders_and_back(cli, tmp_path):
+    helpdesk.write(tmp_path / "raw", 30, seed=1)
+    files = [tmp_path / "raw" / name for name in ("train_en.json", "train_cn.json")]
+    code, out, err = cli("import", "dialeval", *files, "--out", tmp_path / "tasks")
+    assert (code, out.split()) == (0, [str(tmp_path / "tasks" / name) for name in ("train_en", "train_cn")]), err
+    code, out, _ = cli("export", tmp_path / "tasks", "--format", "dialeval", "--out", tmp_path / "official")
+    assert code == 0
+    assert json.loads((tmp_path / "official/train_cn.json").read_text()) == json.loads(files[1].read_text())
+    run = tmp_path / "run.json"
+    perfect = JudgementRun("votes", {n: a.distribution for n, a in read_truth(files[0]).answers.items()})
+    dialeval.write(run, perfect, read_truth(files[0]))
+    code, out, err = cli("score", tmp_path / "tasks/train_en", run, "-m", "NMD(A)", "-m", "JSD(S)", "--json")
+    assert code == 0, err
+    measures = json.loads(out)["runs"][0]["measures"]
+    assert {name: measure["mean"] for name, measure in measures.items()} == pytest.approx({"NMD(A)": 0, "JSD(S)": 0})
+    code, _, err = cli("export", tmp_path / "tasks", "--format", "dstc7", "--out", tmp_path / "wrong")
+    assert code == 2
+    assert "task.yaml" in err

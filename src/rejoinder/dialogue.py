@@ -1,6 +1,7 @@
 """A dialogue is a sequence of turns; a turn is one speaker's consecutive posts."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
@@ -24,6 +25,8 @@ class Dialogue(msgspec.Struct, frozen=True):
 
     id: str
     turns: tuple[Turn, ...]
+    time: datetime | None = None
+    """When it began, where that is known."""
 
 
 def merge_posts(posts: Iterable[tuple[str, str]]) -> tuple[Turn, ...]:

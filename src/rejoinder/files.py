@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import mmap
 import os
 import re
@@ -251,18 +252,20 @@ def shortened(notes: list[str], most: int = 10) -> tuple[str, ...]:
     return (*notes[:most], *more)
 
 
-def write_json_list(path: Path, records: Iterator[object], indent: int = 4) -> None:
-    """Write a JSON list record by record, in the layout of the official files."""
+def write_json_list(path: Path, records: Iterator[object], indent: int | None = 4, newline: bool = True) -> None:
+    """Write a JSON list record by record, in the layout of the official files; no indent: all on one line."""
     with write_atomically(path) as file:
-        start = b"["
+        start, between, end = (b"[", b", ", b"]") if indent is None else (b"[\n", b",\n", b"\n]")
         for record in records:
-            text = msgspec.json.format(msgspec.json.encode(record), indent=indent)
-            file.write(start + b"\n" + _indented(text, indent))
-            start = b","
-        file.write(b"[]" if start == b"[" else b"\n]")
-        file.write(b"\n")
+            file.write(start + _laid_out(record, indent))
+            start = between
+        file.write(b"[]" if start != between else end)
+        file.write(b"\n" if newline else b"")
 
 
-def _indented(text: bytes, indent: int) -> bytes:
+def _laid_out(record: object, indent: int | None) -> bytes:
+    if indent is None:
+        return json.dumps(msgspec.to_builtins(record), ensure_ascii=False).encode()
+    text = msgspec.json.format(msgspec.json.encode(record), indent=indent)
     # JSON strings hold no raw line ends, so every line end is layout
     return b" " * indent + text.replace(b"\n", b"\n" + b" " * indent)

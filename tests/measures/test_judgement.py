@@ -109,7 +109,7 @@ def truth_with(roles, votes):
     """One dialogue for each list of roles (0 customer, 1 helpdesk)."""
     example = np.array([number for number, turns in enumerate(roles) for _ in turns])
     role = np.array([role for turns in roles for role in turns])
-    answers = Answers(NUGGET, example, role, np.array(votes, dtype=float))
+    answers = Answers(NUGGET, example, np.zeros_like(example), role, np.array(votes, dtype=float))
     ids = pl.Series("id", [str(number) for number in range(len(roles))])
     return JudgementTruth(ids, {"nugget": answers}, pl.DataFrame({"turns": [len(turns) for turns in roles]}))
 
@@ -134,7 +134,13 @@ def test_a_dialogue_of_one_speaker_is_scored_by_his_turns():
 def test_a_run_without_nuggets_is_not_scored_by_them():
     rows = np.arange(2)
     quality = {
-        question.name: Answers(question, rows, np.zeros_like(rows), np.array([[1, 0, 0, 0, 0], [0, 0, 1, 1, 0]], float))
+        question.name: Answers(
+            question,
+            rows,
+            np.zeros_like(rows),
+            np.zeros_like(rows),
+            np.array([[1, 0, 0, 0, 0], [0, 0, 1, 1, 0]], float),
+        )
         for question in QUALITY
     }
     truth = truth_with([[0], [1]], [CNUG, HNUG])

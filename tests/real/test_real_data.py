@@ -14,6 +14,7 @@ from rejoinder.measures.scoring import read_run, score_run
 from rejoinder.runs.convert import write_run
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.tasks import dialeval, dstc7, moviedialog
+from rejoinder.tasks.transfer import export_dialeval, import_dialeval
 from rejoinder.tasks.truth import read_truth
 
 DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
@@ -56,6 +57,13 @@ def test_helpdesk_dialogues_are_written_as_they_were_read(helpdesk, tmp_path):
     dialeval.write_dialogues(tmp_path / "again.json.gz", dialeval.read_dialogues(path))
     again = json.loads(gzip.decompress((tmp_path / "again.json.gz").read_bytes()))
     assert again == json.loads(gzip.decompress(path.read_bytes()))
+
+
+def test_helpdesk_dialogues_survive_a_task_folder_byte_by_byte(helpdesk, tmp_path):
+    path, _, truth = helpdesk
+    folder = import_dialeval(path, tmp_path)
+    assert read_truth(folder).answers["nugget"].votes.tolist() == truth.answers["nugget"].votes.tolist()
+    assert export_dialeval(folder, tmp_path / "again").read_bytes() == gzip.decompress(path.read_bytes())
 
 
 @pytest.mark.parametrize("format_", ["dialeval", "parquet"])

@@ -115,8 +115,8 @@ def test_malformed_choices(tmp_path, complaint, change, problem):
         (0, (None, "nugget", 0, "CNUG", 1.0), "row 1: a value is missing"),
         (1, ("a", "nugget", 1, "HNUG", None), "row 2: a value is missing"),
         (2, ("a", "nugget", 1, "HNUG", 0.5), "row 3: label: label 'HNUG' is given twice"),
-        (3, ("b", "nugget", 3, "HNaN", 1.0), "example b: nugget: turns [0, 3]; expected 0 to 1"),
-        (3, ("b", "nugget", -1, "HNaN", 1.0), "example b: nugget: turns [-1, 0]; expected 0 to 1"),
+        (3, ("b", "nugget", 3, "HNaN", 1.0), "example b: nugget: turns [0, 3]; expected [0, 1]"),
+        (3, ("b", "nugget", -1, "HNaN", 1.0), "example b: nugget: turns [-1, 0]; expected [0, 1]"),
         (
             3,
             ("b", "nuggets", 0, "HNaN", 1.0),

@@ -74,7 +74,7 @@ def test_votes_are_counted(save):
 
 def test_test_files_have_no_annotations(save):
     task = dialeval.read_task(save("f", [dialogue(annotations=None)]))
-    assert task.answers is None
+    assert task.votes is None
     with pytest.raises(ValueError, match="no annotations to score against"):
         task.truth()
 

@@ -5,7 +5,7 @@ import pytest
 from rejoinder.files import BadInputError
 from rejoinder.tasks.card import read_card
 from rejoinder.tasks.selection import load_selection_task
-from rejoinder.tasks.transfer import export_dstc7, import_dstc7, task_folders
+from rejoinder.tasks.transfer import export_dialeval, export_dstc7, import_dialeval, import_dstc7, task_folders
 from rejoinder.tasks.writer import TaskWriter
 
 
@@ -101,3 +101,33 @@ def test_many_examples_pass_in_parts(tmp_path):
 
 def test_a_folder_without_tasks_says_so(tmp_path, complaint):
     assert "no task; expected folders with task.yaml" in complaint(task_folders, tmp_path)
+
+
+def dialogue(id_, annotated=True):
+    votes = [
+        {"quality": {"A": 2, "S": -1, "E": 0}, "nugget": ["CNUG0", "HNUG*"]},
+        {"quality": {"A": -2, "S": 1, "E": 0}, "nugget": ["CNaN", "HNaN"]},
+    ]
+    turns = [{"sender": "customer", "utterances": ['坏了\t"—"', ""]}, {"sender": "helpdesk", "utterances": []}]
+    return ({"annotations": votes} if annotated else {}) | {"id": id_, "turns": turns}
+
+
+@pytest.mark.parametrize("indent", [None, 2, 4])
+@pytest.mark.parametrize("newline", ["", "\n"])
+@pytest.mark.parametrize("annotated", [True, False])
+@pytest.mark.parametrize("name", ["train_cn.json", "train_cn.json.gz"])
+def test_dialeval_files_come_back_byte_for_byte(save, tmp_path, indent, newline, annotated, name):
+    text = json.dumps([dialogue("8", annotated), dialogue("7", annotated)], indent=indent, ensure_ascii=False) + newline
+    folder = import_dialeval(save(name, text), tmp_path / "tasks")
+    assert folder == tmp_path / "tasks/train_cn"
+    assert export_dialeval(folder, tmp_path / "official").read_text("utf-8") == text
+
+
+def test_other_label_sets_are_no_dialeval_files(save, tmp_path, complaint):
+    folder = import_dialeval(save("f.json", [dialogue("8")]), tmp_path)
+    card = folder / "task.yaml"
+    card.write_text(card.read_text().replace("CNUG0", "CNUG1"))
+    (folder / "votes.parquet").unlink()
+    assert complaint(export_dialeval, folder, tmp_path) == (
+        "f: asks A, S, E, nugget; DialEval's files hold A, S, E and nugget, with their labels"
+    )

@@ -35,6 +35,7 @@ class TaskFormat(StrEnum):
     """Official formats of tasks."""
 
     DSTC7 = "dstc7"
+    DIALEVAL = "dialeval"
 
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write to.")]
@@ -171,19 +172,35 @@ def import_dstc7(
         typer.echo(str(folder))
 
 
+@importing.command("dialeval", epilog="Example: rejoinder import dialeval train_en.json train_cn.json --out dialeval")
+def import_dialeval(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Data files, gzipped or not.")],
+    out: Out,
+) -> None:
+    """Read official DialEval data into task folders, one for each file and named after it; every vote is kept."""
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks import transfer
+
+    for path in files:
+        with progress(f"reading {path.name}", None):
+            folder = transfer.import_dialeval(path, out)
+        typer.echo(str(folder))
+
+
 @app.command(epilog="Example: rejoinder export ubuntu --format dstc7 --out official")
 def export(
     folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of them.")],
     out: Out,
     format_: Annotated[TaskFormat, typer.Option("--format", help="Official format.")] = TaskFormat.DSTC7,
 ) -> None:
-    """Write task folders as official files: examples, answer keys, pools."""
+    """Write task folders as official files: examples, answer keys and pools, or dialogues with their annotations."""
     from rejoinder.report.terminal import progress
-    from rejoinder.tasks.transfer import export_dstc7, task_folders
+    from rejoinder.tasks.transfer import export_dialeval, export_dstc7, task_folders
 
     for task in task_folders(folder):
         with progress(f"writing {task.name}", None) as advance:
-            for path in export_dstc7(task, out, advance):
+            paths = [export_dialeval(task, out)] if format_ == "dialeval" else export_dstc7(task, out, advance)
+            for path in paths:
                 typer.echo(str(path))
 
 

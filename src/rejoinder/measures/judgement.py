@@ -72,12 +72,16 @@ _NOMINAL: dict[str, tuple[Distance, str, str]] = {
 
 
 def _named(truth: JudgementTruth) -> dict[str, tuple[Distance, Question, Measure]]:
-    """Return every measure of this truth by name: NMD(A), but JSD where only one question is asked of turns."""
+    """Return every measure of this truth by name: NMD(A), but JSD where only one question's labels are no scale.
+
+    A scale's labels can also be taken as mere names: JSD(A).
+    """
     questions = [answers.question for answers in truth.answers.values()]
     alone = sum(not question.ordered for question in questions) == 1
     named = {}
     for question in questions:
-        for measure, (distance, sentence, citation) in (_ORDERED if question.ordered else _NOMINAL).items():
+        measures = _ORDERED | _NOMINAL if question.ordered else _NOMINAL
+        for measure, (distance, sentence, citation) in measures.items():
             name = measure if alone and not question.ordered else f"{measure}({question.name})"
             declared = Measure(name, f"{sentence}, {question.name}", citation, higher_is_better=False)
             named[name] = distance, question, declared
@@ -93,8 +97,9 @@ def parse(name: str, truth: JudgementTruth) -> Measure:
 
 
 def default_names(truth: JudgementTruth) -> list[str]:
-    """Return all measures of this truth."""
-    return list(_named(truth))
+    """Return the measures that fit this truth's questions: across bins for scales, bin by bin for the others."""
+    chosen = {distance for distance, _, _ in _ORDERED.values()}
+    return [name for name, (distance, question, _) in _named(truth).items() if question.ordered == (distance in chosen)]
 
 
 def score(run: JudgementRun, truth: JudgementTruth, names: list[str], alpha: float = ALPHA) -> dict[str, Floats]:
@@ -108,15 +113,16 @@ def score(run: JudgementRun, truth: JudgementTruth, names: list[str], alpha: flo
 
 
 def _score(distance: Distance, p: Floats, truth: JudgementTruth, answers: Answers, alpha: float) -> Floats:
-    distances = distance(p, answers.distribution)
+    voted = answers.voted  # nobody was asked of the other rows, so there is nothing to score
+    distances = distance(p[voted], answers.distribution[voted])
+    example, role = answers.example[voted], answers.role[voted]
     roles = len(answers.question.roles or (0,))
     if roles == 1:
-        return _mean_by(answers.example, distances, len(truth.ids))[0]
+        return _mean_by(example, distances, len(truth.ids))[0]
     if roles != 2:
         raise ValueError(f"turns have {roles} roles; expected one or two")
     (first, some), (second, others) = (
-        _mean_by(answers.example[answers.role == role], distances[answers.role == role], len(truth.ids))
-        for role in range(2)
+        _mean_by(example[role == place], distances[role == place], len(truth.ids)) for place in range(2)
     )
     # in a dialogue with one speaker only, that speaker's turns are all there is to score
     weight = np.where(some & others, alpha, some.astype(np.float64))

@@ -26,13 +26,13 @@ def read(path: Path) -> list[Judgement]:
 
 def _judgement(path: Path, number: int, record: Submission) -> Judgement:
     place = f"record {number} (id {record.id})"
-    answers = {} if record.nugget is None else {NUGGET.name: tuple(record.nugget)}
+    answers = {} if record.nugget is None else {NUGGET.name: dict(enumerate(record.nugget))}
     if record.quality is not None:
         names = {question.name for question in QUALITY}
         if record.quality.keys() != names:
             problem = f"criteria {', '.join(sorted(record.quality)) or 'none'}; expected A, S and E"
             raise BadInputError(path, problem, place, "quality")
-        answers |= {name: (distribution,) for name, distribution in record.quality.items()}
+        answers |= {name: {0: distribution} for name, distribution in record.quality.items()}
     if not answers:
         raise BadInputError(path, "neither quality nor nugget is given", place)
     return Judgement(str(record.id), place, answers)

@@ -37,12 +37,13 @@ class JudgementRun(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What a run says of one dialogue: for each question, a distribution for each of its rows."""
+    """What a run says of one dialogue."""
 
     id: str
     place: str
     """Where it stands in the file, for messages."""
-    answers: Mapping[str, tuple[Mapping[str, float], ...]]
+    answers: Mapping[str, Mapping[int, Mapping[str, float]]]
+    """For each question, the distribution of each turn that it is asked of; of turn 0 for a dialogue's question."""
 
 
 def check(path: Path, judgements: list[Judgement], truth: JudgementTruth, name: str, lenient: bool) -> JudgementRun:
@@ -104,17 +105,25 @@ def _lay_out(
             continue
         judgement = known[id_]
         given = judgement.answers[question.name]
-        if len(given) != len(own):
-            problem = f"{len(given)} distributions; expected {len(own)}, one a turn"
-            raise BadInputError(path, problem, judgement.place, question.name)
-        for turn, (row, distribution) in enumerate(zip(own, given, strict=True)):
+        turns = answers.turn[own].tolist()
+        if sorted(given) != turns:
+            raise _wrong_turns(path, judgement.place, question.name, sorted(given), turns)
+        for turn, row in zip(turns, own, strict=True):
             field = question.name if question.roles is None else f"{question.name}[{turn}]"
             allowed = question.allowed(int(answers.role[row]))
-            values = _normalised(path, judgement.place, field, distribution, allowed, lenient, notes)
+            values = _normalised(path, judgement.place, field, given[turn], allowed, lenient, notes)
             table[row] = 0
             for label, value in values.items():
                 table[row, labels[label]] = value
     return table
+
+
+def _wrong_turns(path: Path, place: str, question: str, given: list[int], asked: list[int]) -> BadInputError:
+    if given == list(range(len(given))) and len(given) != len(asked):
+        problem = f"{len(given)} distributions; expected {len(asked)}, one a turn"
+    else:
+        problem = f"turns {given}; expected {asked}"
+    return BadInputError(path, problem, place, question)
 
 
 def uniform(answers: Answers) -> Floats:

@@ -69,18 +69,7 @@ def read_judgements(path: Path) -> list[Judgement]:
         if label in labels:
             raise BadInputError(path, f"label {label!r} is given twice", f"row {number}", "label")
         labels[label] = value
-    return [Judgement(id_, f"example {id_}", _in_order(path, id_, answers)) for id_, answers in found.items()]
-
-
-def _in_order(
-    path: Path, id_: str, answers: dict[str, dict[int, dict[str, float]]]
-) -> dict[str, tuple[dict[str, float], ...]]:
-    for question, turns in answers.items():
-        if sorted(turns) != list(range(len(turns))):
-            raise BadInputError(
-                path, f"turns {sorted(turns)}; expected 0 to {len(turns) - 1}", f"example {id_}", question
-            )
-    return {question: tuple(turns[turn] for turn in range(len(turns))) for question, turns in answers.items()}
+    return [Judgement(id_, f"example {id_}", answers) for id_, answers in found.items()]
 
 
 def write_judgements(path: Path, run: JudgementRun, truth: JudgementTruth) -> None:
@@ -92,8 +81,6 @@ def write_judgements(path: Path, run: JudgementRun, truth: JudgementTruth) -> No
 def _long(run: JudgementRun, truth: JudgementTruth, name: str) -> pl.DataFrame:
     answers = truth.answers[name]
     question = answers.question
-    first = answers.example.searchsorted(answers.example)
-    turn = pl.int_range(len(answers.example), eager=True) - pl.Series(first)
     labels = [list(question.allowed(role)) for role in answers.role.tolist()]
     columns = [[question.labels.index(label) for label in allowed] for allowed in labels]
     values = [row[own].tolist() for row, own in zip(run.distributions[name], columns, strict=True)]
@@ -101,7 +88,7 @@ def _long(run: JudgementRun, truth: JudgementTruth, name: str) -> pl.DataFrame:
         {
             "example": truth.ids.gather(answers.example),
             "question": name,
-            "turn": turn,
+            "turn": answers.turn,
             "label": labels,
             "probability": values,
         }

@@ -39,7 +39,7 @@ def judge_by_mean(train: JudgementTruth, truth: JudgementTruth) -> JudgementRun:
 def _role_means(train: Answers, asked: Answers) -> Floats:
     found = uniform(asked)
     for role in np.unique(asked.role):
-        rows = train.distribution[train.role == role]
+        rows = train.distribution[train.voted & (train.role == role)]
         if len(rows):
             found[asked.role == role] = rows.mean(axis=0)
     return found
@@ -53,14 +53,10 @@ def judge_by_position(train: JudgementTruth, truth: JudgementTruth) -> Judgement
 
 def _position_means(train: Answers, asked: Answers) -> Floats:
     found = _role_means(train, asked)
-    seen, here = _positions(train), _positions(asked)
+    seen, here = train.turn, asked.turn
     for position in np.unique(here):
         for role in np.unique(asked.role):
-            rows = train.distribution[(seen == position) & (train.role == role)]
+            rows = train.distribution[train.voted & (seen == position) & (train.role == role)]
             if len(rows):
                 found[(here == position) & (asked.role == role)] = rows.mean(axis=0)
     return found
-
-
-def _positions(answers: Answers) -> NDArray[np.intp]:
-    return np.arange(len(answers.example)) - np.searchsorted(answers.example, answers.example)

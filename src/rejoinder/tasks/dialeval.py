@@ -1,16 +1,16 @@
 """DialEval-1 data files (seed: NTCIR-15 overview, sections 2 and 4), also STC-3's: `rejoinder score test.json RUN`."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
 from rejoinder.dialogue import Dialogue, Turn
-from rejoinder.files import BadInputError, read_json_records, write_json_list
-from rejoinder.tasks.judgement import Answers, JudgementTask, Question
+from rejoinder.files import BadInputError, open_binary, read_json_records, write_json_list
+from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 
 ROLES = ("customer", "helpdesk")
 SCALE = ("2", "1", "0", "-1", "-2")
@@ -26,8 +26,6 @@ NUGGET = Question(
 )
 
 Score = Literal[-2, -1, 0, 1, 2]
-Integers = NDArray[np.intp]
-Floats = NDArray[np.float64]
 
 
 class TurnRecord(msgspec.Struct):
@@ -106,52 +104,107 @@ def read_task(path: Path) -> JudgementTask:
 
 
 def to_task(records: list[DialogueRecord]) -> JudgementTask:
-    """Turn checked records into a task; annotations become counts of votes."""
+    """Turn checked records into a task."""
     dialogues = tuple(
         Dialogue(str(record.id), tuple(Turn(turn.sender, tuple(turn.utterances)) for turn in record.turns))
         for record in records
     )
     annotated = all(record.annotations is not None for record in records)
-    return JudgementTask(dialogues, (*QUALITY, NUGGET), _count_votes(records) if annotated else None)
+    return JudgementTask(dialogues, (*QUALITY, NUGGET), _votes(records) if annotated else None)
 
 
-def _count_votes(records: list[DialogueRecord]) -> dict[str, Answers]:
-    dialogues = np.arange(len(records))
-    quality = [
-        (number, [vote.quality.a, vote.quality.s, vote.quality.e])
+def _votes(records: list[DialogueRecord]) -> pl.DataFrame:
+    """List every vote; an annotator is known by his place in the record only."""
+    given = [
+        (number, str(place), annotation)
         for number, record in enumerate(records)
-        for vote in record.annotations or ()
+        for place, annotation in enumerate(record.annotations or ())
     ]
-    example = np.array([number for number, _ in quality])
-    chosen = int(SCALE[0]) - np.array([scores for _, scores in quality])  # the scale's places run from 2 down to -2
-    answers = {
-        question.name: Answers(
-            question, dialogues, np.zeros_like(dialogues), _count(example, chosen[:, place], len(records), len(SCALE))
-        )
-        for place, question in enumerate(QUALITY)
+    quality = {
+        question.name: pl.DataFrame(
+            {
+                "dialogue": [number for number, _, _ in given],
+                "question": question.name,
+                "turn": 0,
+                "annotator": [annotator for _, annotator, _ in given],
+                "label": [getattr(annotation.quality, question.name.lower()) for _, _, annotation in given],
+            }
+        ).cast(VOTE_SCHEMA)
+        for question in QUALITY
     }
-    return answers | {NUGGET.name: _count_nuggets(records)}
+    nuggets = pl.DataFrame(
+        {
+            "dialogue": [number for number, _, _ in given],
+            "question": NUGGET.name,
+            "turn": [list(range(len(annotation.nugget))) for _, _, annotation in given],
+            "annotator": [annotator for _, annotator, _ in given],
+            "label": [annotation.nugget for _, _, annotation in given],
+        }
+    )
+    return pl.concat([*quality.values(), nuggets.explode("turn", "label").cast(VOTE_SCHEMA)])
 
 
-def _count_nuggets(records: list[DialogueRecord]) -> Answers:
-    turns = [(number, ROLES.index(turn.sender)) for number, record in enumerate(records) for turn in record.turns]
-    example, role = np.array(turns).T
-    place = {label: number for number, label in enumerate(NUGGET.labels)}
-    rows: list[int] = []
-    chosen: list[int] = []
-    first = 0
-    for record in records:
-        for vote in record.annotations or ():
-            rows.extend(range(first, first + len(record.turns)))
-            chosen.extend(place[label] for label in vote.nugget)
-        first += len(record.turns)
-    return Answers(NUGGET, example, role, _count(np.array(rows), np.array(chosen), len(turns), len(place)))
+def to_records(path: Path, task: JudgementTask) -> list[DialogueRecord]:
+    """Turn a task, read from `path`, back into the records of a data file."""
+    if task.questions != (*QUALITY, NUGGET):
+        asked = ", ".join(question.name for question in task.questions)
+        raise BadInputError(path, f"asks {asked}; DialEval's files hold A, S, E and nugget, with their labels")
+    records = [
+        msgspec.convert(
+            {"id": d.id, "turns": [{"sender": turn.speaker, "utterances": turn.posts} for turn in d.turns]},
+            DialogueRecord,
+        )
+        for d in task.dialogues
+    ]
+    if task.votes is not None:
+        for number, annotator, a, s, e, nugget in _by_annotator(task.votes).iter_rows():
+            record = records[number]
+            if None in (a, s, e, nugget) or len(nugget) != len(record.turns):
+                problem = f"annotator {annotator} left out a question or a turn, which DialEval's files cannot say"
+                raise BadInputError(path, problem, f"dialogue {record.id}")
+            quality = msgspec.convert({"A": int(a), "S": int(s), "E": int(e)}, QualityRecord)
+            record.annotations = record.annotations or []
+            record.annotations.append(AnnotationRecord(quality, nugget))
+    return records
 
 
-def _count(rows: Integers, columns: Integers, height: int, width: int) -> Floats:
-    return np.bincount(rows * width + columns, minlength=height * width).reshape(height, width).astype(np.float64)
+def _by_annotator(votes: pl.DataFrame) -> pl.DataFrame:
+    """Return dialogue, annotator, A, S, E and the turns' nuggets, a row for each annotator of each dialogue."""
+    who = ["dialogue", "annotator"]
+    of_dialogues = [
+        votes.filter(pl.col("question") == question.name).select(*who, pl.col("label").alias(question.name))
+        for question in QUALITY
+    ]
+    nuggets = votes.filter(pl.col("question") == NUGGET.name).sort("turn", maintain_order=True)
+    table = nuggets.group_by(who, maintain_order=True).agg(pl.col("label").alias(NUGGET.name))
+    for quality in reversed(of_dialogues):
+        table = quality.join(table, on=who, how="full", coalesce=True, maintain_order="left_right")
+    return table.sort("dialogue", maintain_order=True)
 
 
-def write_dialogues(path: Path, records: Iterable[DialogueRecord]) -> None:
+class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a data file is laid out, so that it can be written again byte by byte."""
+
+    keys: tuple[str, ...] = ("id", "turns", "annotations")
+    """A record's keys, in order."""
+    indent: int | None = 4
+    """Spaces of each level; None: all on one line."""
+    newline: bool = True
+    """Whether the file ends in a line end."""
+
+
+def find_layout(path: Path) -> Layout:
+    """Look at how a data file is laid out."""
+    _, first = next(read_json_records(path, dict[str, object]))
+    with open_binary(path) as file:
+        text = file.read()
+    indented = re.match(rb"\[\n( *)\{", text)
+    keys = tuple(key for key in first if key in DialogueRecord.__struct_fields__)
+    return Layout(keys, len(indented[1]) if indented else None, text.endswith(b"\n"))
+
+
+def write_dialogues(path: Path, records: Iterable[DialogueRecord], layout: Layout = Layout()) -> None:
     """Write a data file."""
-    write_json_list(path, iter(records))
+    built = (msgspec.to_builtins(record) for record in records)
+    ordered = ({key: record[key] for key in layout.keys if key in record} for record in built)
+    write_json_list(path, ordered, layout.indent, layout.newline)

@@ -6,6 +6,7 @@ from rejoinder.files import BadInputError
 from rejoinder.formats import TRUTH_FORMATS, recognise_truth
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.tasks.judgement_folder import is_judgement_folder, load_judgement_task
 from rejoinder.tasks.selection import SelectionTask, load_selection_task
 
 Task = SelectionTask | JudgementTask
@@ -19,7 +20,7 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
     if pool is not None and format_ != "dstc7":
         raise BadInputError(pool, f"a pool has no use with {TRUTH_FORMATS[format_]}")
     if format_ == "task":
-        return load_selection_task(path)
+        return load_judgement_task(path) if is_judgement_folder(path) else load_selection_task(path)
     if format_ == "dialeval":
         return dialeval.read_task(path)
     if format_ == "dstc7":

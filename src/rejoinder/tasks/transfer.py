@@ -1,7 +1,9 @@
-"""Official DSTC7 files into task folders and back; both ways example by example.
+"""Official files into task folders and back.
 
 rejoinder import dstc7 ubuntu_train_subtask_1.json --out ubuntu
 rejoinder export ubuntu --format dstc7 --out official
+rejoinder import dialeval train_en.json --out dialeval
+rejoinder export dialeval --format dialeval --out official
 """
 
 from collections.abc import Callable, Iterator
@@ -9,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from rejoinder.files import BadInputError
-from rejoinder.tasks import dstc7
+from rejoinder.files import BadInputError, fingerprint
+from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.card import Card, read_card, write_card
+from rejoinder.tasks.judgement_folder import load_judgement_task, read_judgement_card, save_judgement_task
 from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
 
@@ -93,6 +96,22 @@ def export_dstc7(folder: Path, out: Path, advance: Callable[[int], object]) -> I
     if not task.examples["correct"].null_count():
         key = out / f"{card.dataset}_{card.split}_subtask_{card.subtask}_answers.tsv"
         yield _written(key, lambda path: dstc7.write_answer_key(path, task.truth()))
+
+
+def import_dialeval(path: Path, out: Path) -> Path:
+    """Read a data file into the folder of its name, and return that folder."""
+    task = dialeval.read_task(path)
+    folder = out / path.name.removesuffix(".gz").removesuffix(".json")
+    save_judgement_task(folder, task, "dialeval", {path.name: fingerprint(path)}, layout=dialeval.find_layout(path))
+    return folder
+
+
+def export_dialeval(folder: Path, out: Path) -> Path:
+    """Write a task as a data file, laid out as the one that it was read from."""
+    card, task = read_judgement_card(folder), load_judgement_task(folder)
+    path = out / f"{folder.resolve().name}.json"
+    dialeval.write_dialogues(path, dialeval.to_records(folder, task), card.layout or dialeval.Layout())
+    return path
 
 
 def _written(path: Path, write: Callable[[Path], None]) -> Path:

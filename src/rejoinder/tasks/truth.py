@@ -9,6 +9,7 @@ from rejoinder.files import BadInputError, read_start
 from rejoinder.formats import recognise_truth
 from rejoinder.tasks import dialeval, dstc7, moviedialog, trec
 from rejoinder.tasks.judgement import JudgementTruth
+from rejoinder.tasks.judgement_folder import is_judgement_folder, load_judgement_task
 from rejoinder.tasks.selection import NONE, SelectionTruth, load_selection_task, to_pairs
 
 Truth = SelectionTruth | JudgementTruth
@@ -19,13 +20,14 @@ def read_truth(
 ) -> Truth:
     """Read the truth; `options` is an examples or pool file that says what could be chosen."""
     format_ = format_ or recognise_truth(path)
-    useless = options if format_ == "dialeval" else None
+    judged = format_ == "dialeval" or (format_ == "task" and is_judgement_folder(path))
+    useless = options if judged else None
     useless = entities if format_ != "moviedialog" and entities else useless
     if useless:
         raise BadInputError(useless, f"has no use with a truth in the format {format_}")
-    if format_ == "dialeval":
-        task = dialeval.read_task(path)
-        if task.answers is None:
+    if judged:
+        task = load_judgement_task(path) if format_ == "task" else dialeval.read_task(path)
+        if task.votes is None:
             raise BadInputError(path, "has no annotations to score against", field="annotations")
         return task.truth()
     truth = _read_selection(path, format_, entities)
