@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import yaml
 
+from rejoinder.corpora.films import read_entities
 from rejoinder.formats import recognise_truth
 from rejoinder.measures.scoring import read_run, score_run
 from rejoinder.runs.convert import write_run
 from rejoinder.runs.judgement import JudgementRun
-from rejoinder.tasks import dialeval, dstc7, moviedialog
+from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.transfer import export_dialeval, import_dialeval
 from rejoinder.tasks.truth import read_truth
 
@@ -108,7 +109,7 @@ def test_film_answers_are_entities(task, pieces, answers, strange, entities):
     What stays strange is so in the file: it has `20, 000 Leagues Under the Sea` and `It's a Mad, Mad, Mad World`.
     """
     path = real(f"movies/mdd/{task}_dev.txt.gz")
-    known = list(moviedialog.read_entities(entities))
+    known = list(read_entities(entities))
     split = read_truth(path).correct["option"]
     whole = read_truth(path, entities=entities).correct["option"]
     assert (~split.is_in(known)).sum() == pieces

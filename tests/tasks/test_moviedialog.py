@@ -1,7 +1,8 @@
 import pytest
 
+from rejoinder.corpora.films import read_entities, split_names
 from rejoinder.tasks import moviedialog
-from rejoinder.tasks.moviedialog import Exchange, read_exchanges, split_answers
+from rejoinder.tasks.moviedialog import Exchange, read_exchanges
 
 DIALOGUES = (
     "1 I liked Alien, and Brazil.\tMad Max\n"
@@ -36,19 +37,19 @@ def test_truth(save):
 
 
 def test_entities_keep_names_with_commas_whole(save):
-    entities = moviedialog.read_entities(save("e.gz", "Good Morning, Miss Dove\nA, B, C\nA, B\n\nAlien\n"))
+    entities = frozenset(read_entities(save("e.gz", "Good Morning, Miss Dove\nA, B, C\nA, B\n\nAlien\n")))
     assert entities == {"Good Morning, Miss Dove", "A, B, C", "A, B", "Alien"}
-    assert split_answers("Alien, Good Morning, Miss Dove, Heat", entities) == (
+    assert split_names("Alien, Good Morning, Miss Dove, Heat", entities) == (
         "Alien",
         "Good Morning, Miss Dove",
         "Heat",
     )
-    assert split_answers("A, B, C, A, B", entities) == ("A, B, C", "A, B")
-    assert split_answers("Good Morning, Miss Dove", frozenset()) == ("Good Morning", "Miss Dove")
+    assert split_names("A, B, C, A, B", entities) == ("A, B, C", "A, B")
+    assert split_names("Good Morning, Miss Dove", frozenset()) == ("Good Morning", "Miss Dove")
 
 
 def test_answers_given_twice_count_once():
-    assert split_answers("Alien, Heat, Alien", frozenset()) == ("Alien", "Heat")
+    assert split_names("Alien, Heat, Alien", frozenset()) == ("Alien", "Heat")
 
 
 @pytest.mark.parametrize(

@@ -116,13 +116,13 @@ def _check_duplicates(
 
 
 def _check_options(path: Path, choices: pl.DataFrame, truth: SelectionTruth, lenient: bool, notes: list[str]) -> None:
-    chosen = choices.filter(pl.col("option") != NONE)
-    if truth.options is not None:
-        unknown = chosen.join(truth.options, on=["example", "option"], how="anti", maintain_order="left")
-    elif truth.pool is not None:
-        unknown = chosen.join(truth.pool.to_frame("option"), on="option", how="anti", maintain_order="left")
-    else:
+    if truth.options is None and truth.pool is None:
         return
+    unknown = choices.filter(pl.col("option") != NONE)
+    if truth.pool is not None:
+        unknown = unknown.join(truth.pool.to_frame("option"), on="option", how="anti", maintain_order="left")
+    if truth.options is not None:
+        unknown = unknown.join(truth.options, on=["example", "option"], how="anti", maintain_order="left")
     if unknown.height and not lenient:
         example, option, _ = unknown.row(0)
         raise BadInputError(

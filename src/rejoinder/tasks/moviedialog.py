@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from rejoinder.corpora.films import split_names
 from rejoinder.files import BadInputError, read_lines
 from rejoinder.tasks.selection import SelectionTruth, to_pairs
 
@@ -21,13 +22,8 @@ class Exchange(msgspec.Struct, frozen=True):
     answers: tuple[str, ...]
 
 
-def read_entities(path: Path) -> frozenset[str]:
-    """Read an entity file, one name a line."""
-    return frozenset(line for _, line in read_lines(path) if line)
-
-
-def read_exchanges(path: Path, entities: frozenset[str] = frozenset()) -> Iterator[Exchange]:
-    """Yield the exchanges; ids count them from 1."""
+def read_exchanges(path: Path, entities: frozenset[str] = frozenset(), *, whole: bool = False) -> Iterator[Exchange]:
+    """Yield the exchanges; ids count them from 1. The answers of discussions are one reply as a whole."""
     context: list[str] = []
     count, previous, response = 0, 0, 0
     for number, line in read_lines(path):
@@ -42,7 +38,7 @@ def read_exchanges(path: Path, entities: frozenset[str] = frozenset()) -> Iterat
         previous = position
         count += 1
         response += 1
-        answers = split_answers(answer, entities)
+        answers = (answer,) if whole else split_names(answer, entities)
         if not all(answers):
             raise BadInputError(path, f"an answer is empty in {answer!r}", f"line {number}", "answer")
         yield Exchange(str(count), response, tuple(context), message, answers)
@@ -54,18 +50,6 @@ def _parse(path: Path, number: int, line: str) -> tuple[int, str, str]:
     if not matched:
         raise BadInputError(path, "expected a number, a space, a message, a TAB and the answers", f"line {number}")
     return int(matched[1]), matched[2], matched[3]
-
-
-def split_answers(answer: str, entities: frozenset[str]) -> tuple[str, ...]:
-    """Split at commas, but keep the longest stretch that is one known entity together ("Good Morning, Miss Dove")."""
-    parts = answer.split(", ")
-    answers = []
-    while parts:
-        lengths = range(len(parts), 1, -1)
-        length = next((n for n in lengths if ", ".join(parts[:n]) in entities), 1)
-        answers.append(", ".join(parts[:length]))
-        parts = parts[length:]
-    return tuple(dict.fromkeys(answers))
 
 
 def read_truth(path: Path, entities: frozenset[str] = frozenset()) -> SelectionTruth:

@@ -1,14 +1,17 @@
 """Selection tasks: a dialogue so far, options for the next reply, and which of them are correct.
 
 A task is a folder of Parquet tables: `options.parquet` (every option once) and `examples.parquet`, whose rows refer
-to options by their row. An example without options of its own chooses from the pool, which is all of them.
+to options by their row. An example without options of its own chooses from the pool, which is all of them. Where the
+options have a column `shared`, the first ones, marked there, are offered to every example besides its own.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from rejoinder.files import BadInputError, read_parquet, write_atomically
 
@@ -24,6 +27,7 @@ EXAMPLE_SCHEMA = pl.Schema(
     }
 )
 OPTION_SCHEMA = pl.Schema({"id": pl.String(), "text": pl.String()})
+SHARED_SCHEMA = pl.Schema({**OPTION_SCHEMA, "shared": pl.Boolean()})
 PROFILE_SCHEMA = pl.Schema({"id": pl.String(), "profile": pl.String()})
 
 
@@ -40,7 +44,7 @@ class SelectionTruth(msgspec.Struct, frozen=True):
     correct: pl.DataFrame
     """Columns `example` (number) and `option` (id): at least one row an example, NONE where no option is correct."""
     options: pl.DataFrame | None = None
-    """The same columns for all that may be chosen; None: not known."""
+    """The same columns for what an example may choose besides the pool; None: nothing, or not known."""
     pool: pl.Series | None = None
     """Option ids shared by all examples; None: not known, or each example has its own."""
     groups: pl.DataFrame | None = None
@@ -59,6 +63,20 @@ class SelectionTask(msgspec.Struct, frozen=True):
     options: pl.DataFrame
     profiles: pl.DataFrame | None = None
     """What is known of an example's speaker, as JSON (Advising); not every example need have one."""
+    groups: pl.DataFrame | None = None
+    """One row an example: columns for break-downs."""
+
+    @property
+    def shared(self) -> int:
+        """How many of the first options are offered to every example that has options of its own."""
+        return int(self.options["shared"].sum()) if "shared" in self.options.columns else 0
+
+    def candidates(self, example: int) -> NDArray[np.int64]:
+        """Return the rows of the options that an example chooses from."""
+        own = self.examples["options"][example]
+        if own is None:
+            return np.arange(self.options.height)
+        return np.append(np.arange(self.shared), own.to_numpy().astype(np.int64))
 
     def contexts(self) -> list[str]:
         """Return each example's turns as one text."""
@@ -69,15 +87,17 @@ class SelectionTask(msgspec.Struct, frozen=True):
         """Return what a run on this task is scored against."""
         if self.examples["correct"].null_count():
             raise ValueError("this task has no answers to score against")
-        shared = self.examples["options"].null_count() == self.examples.height
+        no_own = self.examples["options"].null_count() == self.examples.height
+        offered = self.options.height if no_own else self.shared
+        counts = self.examples.select(
+            pl.col("turns").list.len().alias("turns"), pl.col("correct").list.len().alias("answers")
+        )
         return SelectionTruth(
             ids=self.examples["id"],
             correct=self._pairs("correct").with_columns(pl.col("option").fill_null(NONE)),
-            options=None if shared else self._pairs("options"),
-            pool=self.options["id"] if shared and self.options.height else None,
-            groups=self.examples.select(
-                pl.col("turns").list.len().alias("turns"), pl.col("correct").list.len().alias("answers")
-            ),
+            options=None if no_own else self._pairs("options"),
+            pool=self.options["id"][:offered] if offered else None,
+            groups=counts if self.groups is None else counts.hstack(self.groups),
         )
 
     def unanswered(self) -> SelectionTruth:
@@ -92,7 +112,12 @@ class SelectionTask(msgspec.Struct, frozen=True):
 
     def save(self, folder: Path) -> None:
         """Write the tables, each whole or not at all."""
-        tables = {"options": self.options, "examples": self.examples, "profiles": self.profiles}
+        tables = {
+            "options": self.options,
+            "examples": self.examples,
+            "profiles": self.profiles,
+            "groups": self.groups,
+        }
         for name, table in tables.items():
             if table is None:
                 (folder / f"{name}.parquet").unlink(missing_ok=True)
@@ -109,13 +134,22 @@ def load_selection_task(folder: Path) -> SelectionTask:
         if not path.is_file():
             raise BadInputError(path, "no such file; a task has options.parquet and examples.parquet")
         tables[name] = read_parquet(path)
-        if tables[name].schema != schema:
+        if tables[name].schema != schema and (name, tables[name].schema) != ("options", SHARED_SCHEMA):
             raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
         _refuse(path, tables[name]["id"].is_null() | (tables[name]["id"] == ""), "id", "is empty")
-    profiles = folder / "profiles.parquet"
-    task = SelectionTask(**tables, profiles=read_parquet(profiles) if profiles.is_file() else None)
+    more = {name: folder / f"{name}.parquet" for name in ("profiles", "groups")}
+    task = SelectionTask(**tables, **{name: read_parquet(path) for name, path in more.items() if path.is_file()})
     _check_examples(folder / "examples.parquet", task)
+    _check_more(folder, task)
     return task
+
+
+def _check_more(folder: Path, task: SelectionTask) -> None:
+    if task.groups is not None and task.groups.height != task.examples.height:
+        problem = f"{task.groups.height} rows for {task.examples.height} examples"
+        raise BadInputError(folder / "groups.parquet", problem)
+    if task.shared and not task.options["shared"][: task.shared].all():
+        raise BadInputError(folder / "options.parquet", "options that are shared must come first", field="shared")
 
 
 def _check_examples(path: Path, task: SelectionTask) -> None:
@@ -130,7 +164,8 @@ def _check_examples(path: Path, task: SelectionTask) -> None:
         _refuse(path, examples.select(wrong).to_series(), column, "refers to a row that options.parquet has not")
         repeated = pl.col(column).list.n_unique() < pl.col(column).list.len()
         _refuse(path, examples.select(repeated).to_series(), column, "holds an option twice")
-    other = pl.col("correct").list.set_difference("options").list.len() > 0
+    others = pl.col("correct").list.set_difference("options")
+    other = others.list.eval(pl.element() >= task.shared).list.any()
     _refuse(path, examples.select(other).to_series(), "correct", "is not among the options")
 
 

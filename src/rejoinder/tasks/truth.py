@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from rejoinder.corpora.films import read_entities
 from rejoinder.files import BadInputError, read_start
 from rejoinder.formats import recognise_truth
 from rejoinder.tasks import dialeval, dstc7, moviedialog, trec
@@ -40,7 +41,7 @@ def _read_selection(path: Path, format_: str, entities: Path | None) -> Selectio
     if format_ == "qrels":
         return trec.read_qrels(path)
     if format_ == "moviedialog":
-        return moviedialog.read_truth(path, frozenset() if entities is None else moviedialog.read_entities(entities))
+        return moviedialog.read_truth(path, frozenset() if entities is None else frozenset(read_entities(entities)))
     task = load_selection_task(path) if format_ == "task" else dstc7.read_task(path)
     unanswered = task.examples.filter(pl.col("correct").is_null())["id"]
     if len(unanswered):

@@ -23,6 +23,8 @@ class TaskWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.examples = 0
+        self.shared = 0
+        """How many of the first options are offered to every example besides its own."""
         self.rows: dict[tuple[str, str], int] = {}
         self._tables: dict[str, tuple[pl.Schema, dict[str, list[object]]]] = {
             name: (schema, {column: [] for column in schema})
@@ -96,7 +98,9 @@ class TaskWriter:
             if self._written(name) == 0 and name == "profiles":
                 continue
             self._flush(name)
-            joined = self._temporary / f"{name}.parquet"
-            pl.scan_parquet(self._temporary / f"{name}-*.parquet").sink_parquet(joined)
+            table = pl.scan_parquet(self._temporary / f"{name}-*.parquet")
+            if name == "options" and self.shared:
+                table = table.with_columns(shared=pl.int_range(pl.len()) < self.shared)
+            table.sink_parquet(self._temporary / f"{name}.parquet")
         for joined in self._temporary.glob("*s.parquet"):
             joined.replace(self.folder / joined.name)

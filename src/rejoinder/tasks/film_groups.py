@@ -1,0 +1,110 @@
+"""Columns for Movie Dialog's break-downs (Dodge et al. 2016): question class (table 8), entity match (table 10)."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoinder.corpora.entities import Parsed, Parser, tokenise
+from rejoinder.corpora.films import RELATIONS, KnowledgeBase
+
+CLASSES = {
+    ("directed_by", True): "movie to director",
+    ("written_by", True): "movie to writer",
+    ("starred_actors", True): "movie to actors",
+    ("release_year", True): "movie to year",
+    ("has_genre", True): "movie to genre",
+    ("has_tags", True): "movie to tags",
+    ("in_language", True): "movie to language",
+    ("has_imdb_rating", True): "movie to rating",
+    ("has_imdb_votes", True): "movie to votes",
+    ("directed_by", False): "director to movie",
+    ("written_by", False): "writer to movie",
+    ("starred_actors", False): "actor to movie",
+    ("has_tags", False): "tag to movie",
+}
+"""The classes of table 8, and two more of the official files, by relation and whether a film is asked about."""
+
+_CUES = {
+    "directed_by": r"direct|film-?maker",
+    "written_by": r"writ|wrote|screen ?play|author|script|penned",
+    "starred_actors": r"\bact|\bstar|appear|\bcast\b|\bplay",
+    "release_year": r"year|when|releas|\bdate",
+    "has_genre": r"genre|type of|kind of|sort of|what type|what kind",
+    "has_tags": r"about|describ|topic|words|tag|theme|relat|deal",
+    "in_language": r"language|spoken|speak",
+    "has_imdb_rating": r"rating|rated|how good|opinion|popular|like it|think",
+    "has_imdb_votes": r"votes|popular|famous|well.known|known",
+}
+_CUE = {relation: re.compile(words, re.IGNORECASE) for relation, words in _CUES.items()}
+
+
+def question_classes(
+    kb: KnowledgeBase, parser: Parser, questions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> list[str | None]:
+    """Say of which class each question is: the way from an entity of the question that best leads to the answers.
+
+    Where two ways lead there (people who direct what they write), the question's own words decide. None: no way.
+    """
+    mentioned = _mentions(parser, questions)
+    return [
+        _class_of(kb, question, found, {kb.numbers.get(answer, -1) for answer in given})
+        for question, found, given in zip(questions, mentioned, answers, strict=True)
+    ]
+
+
+def _mentions(parser: Parser, texts: Sequence[str]) -> list[list[int]]:
+    """Return the entities that start at any word of each text, all of a symbol."""
+    tokens = tokenise(texts)
+    _, symbols = parser.match(tokens.starts, parser.numbers(tokens.lower()))
+    places = np.flatnonzero(symbols >= 0)
+    bounds = np.searchsorted(places, tokens.starts).tolist()
+    members = parser.members.take(symbols[places])
+    edges = members.starts[bounds].tolist()
+    flat = members.values.tolist()
+    return [flat[start:end] for start, end in pairwise(edges)]
+
+
+def _class_of(kb: KnowledgeBase, question: str, entities: Sequence[int], answers: set[int]) -> str | None:
+    best, chosen = (0.0, False, 0.0), None
+    for entity in entities:
+        rest = question.replace(kb.entities[entity], "")  # "who wrote Directed by John Ford?" asks for a writer
+        for (relation, forward), name in CLASSES.items():
+            index = kb.forward if forward else kb.backward
+            found = index[entity * len(RELATIONS) + RELATIONS.index(relation)]
+            common = len(answers.intersection(found.tolist())) if len(found) else 0
+            if not common:
+                continue
+            cued = _CUE[relation].search(rest) is not None
+            quality = (common / len(answers), cued, common / len(found))
+            if quality > best:
+                best, chosen = quality, name
+    return chosen
+
+
+def entity_matches(parser: Parser, inputs: Sequence[str], replies: Sequence[str]) -> list[bool]:
+    """Say where two different entities stand, one in the input and one in the reply (section 2.4).
+
+    Everyday words are titles and tags too (`Up`, `great`), so that an entity counts only where it is written like its
+    name, has a capital letter or a figure, and is written so in most places where its symbol is found in these texts.
+    """
+    parsed = parser.parse([*inputs, *replies])
+    named = _named(parser, parsed)
+    owner = np.repeat(np.arange(len(parsed)), np.diff(parsed.starts))
+    found: list[set[int]] = [set() for _ in range(len(parsed))]
+    for text, entity in zip(owner[named].tolist(), parsed.entities[named].tolist(), strict=True):
+        found[text].add(entity)
+    asked, given = found[: len(inputs)], found[len(inputs) :]
+    return [bool(one and other) and len(one | other) > 1 for one, other in zip(asked, given, strict=True)]
+
+
+def _named(parser: Parser, parsed: Parsed) -> NDArray[np.bool_]:
+    symbols = np.maximum(parsed.symbols, 0)
+    named = parsed.exact & parser.capital[parsed.entities]
+    known = parsed.symbols >= 0
+    everywhere = np.bincount(symbols[known], minlength=parser.symbols)
+    so_written = np.bincount(symbols[named], minlength=parser.symbols)
+    usual = (2 * so_written > everywhere)[symbols]
+    return np.asarray(named & usual)

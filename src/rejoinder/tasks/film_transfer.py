@@ -1,0 +1,124 @@
+"""Official Movie Dialog files (Dodge et al. 2016) into task folders.
+
+rejoinder import mdd task1_qa_dev.txt --entities entities.txt --kb movie_kb.txt --out mdd
+rejoinder import mdd task4_reddit_dev.txt task4_reddit_cand-valid.txt --entities entities.txt --out mdd
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from rejoinder.corpora.entities import Parser
+from rejoinder.corpora.films import KnowledgeBase
+from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
+from rejoinder.tasks.build import option_id
+from rejoinder.tasks.card import Card, write_card
+from rejoinder.tasks.film_groups import entity_matches, question_classes
+from rejoinder.tasks.moviedialog import Exchange, read_exchanges
+from rejoinder.tasks.writer import TaskWriter
+
+USER, MODEL = "user", "model"
+_NAME = re.compile(r"task([1-5])|(train)|(dev|valid)|(test)", re.IGNORECASE)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file of exchanges, and what its name says of it."""
+
+    path: Path
+    task: int
+    split: str
+
+
+def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Source], dict[str, Path]]:
+    """Tell files of exchanges from files of candidates (lines without a TAB), which belong to a split."""
+    exchanges, candidates = [], {}
+    for path in paths:
+        number, split = _read_name(path, task)
+        start = read_start(path).decode("utf-8-sig", "replace")
+        if "\t" in start:
+            exchanges.append(Source(path, number, split))
+        else:
+            candidates[split] = path
+    if not exchanges:
+        raise BadInputError(paths[0], "holds candidates; give the file of exchanges that they are for as well")
+    return exchanges, candidates
+
+
+def _read_name(path: Path, task: int | None) -> tuple[int, str]:
+    found = [match.lastindex for match in _NAME.finditer(path.name)]
+    numbers = re.findall(r"task([1-5])", path.name, re.IGNORECASE)
+    if task is None and not numbers:
+        raise BadInputError(path, "the name does not say which task it is of (task1 to task5); give --task")
+    split = next((name for place, name in ((2, "train"), (3, "dev"), (4, "test")) if place in found), "test")
+    return task or int(numbers[0]), split
+
+
+def read_candidates(path: Path) -> Iterator[str]:
+    """Yield the replies of a candidate file, lines `1 reply` with empty lines between."""
+    for number, line in read_lines(path):
+        if line.strip():
+            matched = re.fullmatch(r"[1-9]\d* (.*)", line)
+            if not matched:
+                raise BadInputError(path, "expected a number, a space and a reply", f"line {number}")
+            yield matched[1]
+
+
+def import_films(
+    source: Source, out: Path, kb: KnowledgeBase, candidates: Path | None, advance: Callable[[int], object]
+) -> Path:
+    """Read a file into the folder of its task and split, and return that folder.
+
+    The pool is all entities. Discussions choose from the candidates and, each, their own true reply (section 2.4);
+    without candidates, from all replies of the file.
+    """
+    folder = out / f"task_{source.task}" / source.split
+    kept: list[Exchange] = []
+    discussion = source.task == 4
+    with TaskWriter(folder) as writer:
+        for option in _pool(kb, candidates, discussion):
+            writer.row(option)
+        writer.shared = len(writer.rows) if candidates and discussion else 0
+        for exchange in read_exchanges(source.path, frozenset(kb.entities), whole=discussion):
+            _add(writer, exchange, discussion)
+            kept.append(msgspec.structs.replace(exchange, context=()))
+            advance(1)
+        if not writer.examples:
+            raise BadInputError(source.path, "holds no exchange with an answer")
+    groups = describe_exchanges(kb, kept, source.task)
+    with write_atomically(folder / "groups.parquet") as file:
+        groups.write_parquet(file)
+    sources = {path.name: "official" for path in (source.path, candidates) if path is not None}
+    write_card(folder, Card("films", source.task, source.split, writer.examples, len(writer.rows), sources=sources))
+    return folder
+
+
+def _pool(kb: KnowledgeBase, candidates: Path | None, discussion: bool) -> Iterator[tuple[str, str]]:
+    if not discussion:
+        yield from ((name, name) for name in kb.entities)
+    elif candidates is not None:
+        yield from ((option_id(text), text) for text in read_candidates(candidates))
+
+
+def _add(writer: TaskWriter, exchange: Exchange, discussion: bool) -> None:
+    turns = [(MODEL if place % 2 else USER, text) for place, text in enumerate((*exchange.context, exchange.message))]
+    correct = [(option_id(name) if discussion else name, name) for name in exchange.answers]
+    own = [option for option in correct if writer.row(option) >= writer.shared]
+    writer.add(exchange.id, turns, own if writer.shared else None, correct)
+
+
+def describe_exchanges(kb: KnowledgeBase, exchanges: Sequence[Exchange], task: int) -> pl.DataFrame:
+    """Return the columns to break down by: response (tables 9, 10), class of question (8), entity match (10)."""
+    columns: dict[str, list[object]] = {"response": [exchange.response for exchange in exchanges]}
+    parser = Parser(kb.entities, kb.rank)
+    messages = [exchange.message for exchange in exchanges]
+    answers = [exchange.answers for exchange in exchanges]
+    if task == 1:
+        columns["question"] = [*question_classes(kb, parser, messages, answers)]
+    if task == 4:
+        hits = entity_matches(parser, messages, [replies[0] for replies in answers])
+        columns["entities"] = ["matched" if hit else "other" for hit in hits]
+        columns["response"] = [min(exchange.response, 3) for exchange in exchanges]
+    return pl.DataFrame(columns)
