@@ -6,6 +6,7 @@ from rejoinder.runs import dialeval
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.sample import advising, helpdesk, irc
 from rejoinder.tasks.card import read_card
+from rejoinder.tasks.judgement_folder import load_judgement_task
 from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.truth import read_truth
 
@@ -151,3 +152,28 @@ def test_dialeval_files_into_folders_and_back(cli, tmp_path):
     code, _, err = cli("export", tmp_path / "tasks", "--format", "dstc7", "--out", tmp_path / "wrong")
     assert code == 2
     assert "task.yaml" in err
+
+
+CHATS = """\
+id,who,what,when
+1,Jo,My card 4111 1111 1111 1111 was charged twice.,2024-05-01 09:00
+1,Ann (agent),We have paid it back.,2024-05-01 09:05
+2,Jo,Hello?,2024-05-02 09:00
+"""
+NAMED = ("--conversation", "id", "--speaker", "who", "--text", "what", "--time", "when", "--customer", "jo")
+
+
+def test_chats_are_imported_and_masked(cli, save, tmp_path):
+    votes = save("votes.csv", "conversation,annotator,question,turn,label\n1,ann,S,,2\n")
+    code, _, err = cli("import", "helpdesk", save("chats.csv", CHATS), *NAMED, "--mask", "--out", tmp_path / "chats")
+    assert (code, err) == (0, f"2 dialogues in {tmp_path / 'chats'}\n")
+    task = load_judgement_task(tmp_path / "chats")
+    assert task.dialogues[0].turns[0].text == "My card [card] was charged twice."
+    code, _, err = cli(
+        "import", "helpdesk", tmp_path / "chats.csv", *NAMED, "--votes", votes, "--out", tmp_path / "voted"
+    )
+    assert (code, err.splitlines()[0]) == (0, "note: 1 dialogues on which nobody voted were left out")
+    code, _, err = cli("import", "helpdesk", tmp_path / "chats.csv", "--out", tmp_path / "chats")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "row 1: conversation: no such column; there are id, who, what, when" in err
+    assert load_judgement_task(tmp_path / "chats").dialogues == task.dialogues

@@ -1,0 +1,102 @@
+"""`rejoinder import helpdesk` and `import dbdc3`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rejoinder.cli.build import Out, importing
+
+if TYPE_CHECKING:
+    from rejoinder.corpora.helpdesk import Columns, Roles
+
+Conversation = Annotated[str, typer.Option("--conversation", help="Column with the conversation's id.")]
+Speaker = Annotated[str, typer.Option("--speaker", help="Column with the speaker.")]
+Text = Annotated[str, typer.Option("--text", help="Column with the text.")]
+Time = Annotated[
+    str, typer.Option("--time", help="Column with the time (ISO 8601, or seconds since 1970); may be missing.")
+]
+Customers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--customer", help="A speaker who is a customer (repeatable). Without --helpdesk, all others are not."
+    ),
+]
+Helpdesks = Annotated[
+    list[str] | None, typer.Option("--helpdesk", help="A speaker who is the helpdesk (repeatable); in the same way.")
+]
+Mask = Annotated[
+    bool, typer.Option("--mask", help="Replace what looks like personal data: addresses, phone and card numbers, ...")
+]
+
+
+@importing.command(
+    "helpdesk", epilog="Example: rejoinder import helpdesk chats.csv --helpdesk agent --mask --out chats"
+)
+def import_helpdesk(
+    chats: Annotated[Path, typer.Argument(help="CSV with a header, or JSON lines: a post a line.")],
+    out: Out,
+    conversation: Conversation = "conversation",
+    speaker: Speaker = "speaker",
+    text: Text = "text",
+    time: Time = "time",
+    customer: Customers = None,
+    helpdesk: Helpdesks = None,
+    mask: Mask = False,
+    votes: Annotated[
+        Path | None,
+        typer.Option("--votes", help="Table of conversation, annotator, question, turn (from 1), label."),
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option("--questions", help="YAML that says what was asked. Default: DialEval's A, S, E, nugget."),
+    ] = None,
+) -> None:
+    """Read a support team's own dialogues into a task folder."""
+    from rejoinder.corpora.helpdesk import read_dialogues
+    from rejoinder.corpora.masking import mask as masked
+    from rejoinder.files import fingerprint
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.helpdesk import QUESTIONS, make_task, read_questions
+    from rejoinder.tasks.judgement_folder import save_judgement_task
+
+    asked = QUESTIONS if questions is None else read_questions(questions)
+    columns, roles = _columns(conversation, speaker, text, time), _roles(customer, helpdesk)
+    with progress(f"reading {chats.name}", None):
+        dialogues = read_dialogues(chats, columns, roles, masked if mask else str)
+        task = make_task(dialogues, votes, asked)
+    sources = {path.name: fingerprint(path) for path in (chats, votes) if path is not None}
+    save_judgement_task(out, task, "helpdesk", sources, masked=mask)
+    left = len(dialogues) - len(task.dialogues)
+    if left:
+        typer.echo(f"note: {left:,} dialogues on which nobody voted were left out", err=True)
+    typer.echo(f"{len(task.dialogues):,} dialogues in {out}", err=True)
+
+
+def _columns(conversation: str, speaker: str, text: str, time: str) -> "Columns":
+    from rejoinder.corpora.helpdesk import Columns
+
+    return Columns(conversation, speaker, text, time)
+
+
+def _roles(customers: list[str] | None, helpdesks: list[str] | None) -> "Roles":
+    from rejoinder.corpora.helpdesk import Roles
+
+    return Roles(frozenset(customers or ()), frozenset(helpdesks or ()))
+
+
+@importing.command("dbdc3", epilog="Example: rejoinder import dbdc3 dbdc3/IRIS_100 dbdc3/CIC_115 --out breakdowns")
+def import_dbdc3(
+    sources: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Dialogue files, or folders of them.")],
+    out: Out,
+) -> None:
+    """Read Dialogue Breakdown Detection Challenge dialogues into a task folder."""
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.dbdc3 import find_files, read_task
+    from rejoinder.tasks.judgement_folder import save_judgement_task
+
+    files = find_files(sources)
+    with progress("reading dialogues", None):
+        task = read_task(files)
+    save_judgement_task(out, task, "dbdc3", {source.name: f"{len(files)} files" for source in sources})
+    typer.echo(f"{len(task.dialogues):,} dialogues in {out}", err=True)

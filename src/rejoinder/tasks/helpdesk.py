@@ -1,0 +1,61 @@
+"""A support team's own dialogues as a judgement task, with or without votes: `rejoinder import helpdesk`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from rejoinder.corpora.helpdesk import read_rows
+from rejoinder.dialogue import Dialogue
+from rejoinder.files import BadInputError, open_binary
+from rejoinder.tasks.dialeval import NUGGET, QUALITY
+from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
+from rejoinder.tasks.judgement_folder import check_votes
+
+QUESTIONS = (*QUALITY, NUGGET)
+
+
+def read_questions(path: Path) -> tuple[Question, ...]:
+    """Read questions from YAML: a list of name, labels, ordered and, for questions about turns, roles."""
+    with open_binary(path) as file:
+        try:
+            questions = msgspec.yaml.decode(file.read(), type=tuple[Question, ...])
+        except msgspec.DecodeError as error:
+            raise BadInputError(path, str(error)) from None
+    for number, question in enumerate(questions, 1):
+        unknown = {label for labels in (question.roles or {}).values() for label in labels} - set(question.labels)
+        if unknown:
+            raise BadInputError(path, f"{min(unknown)!r} is not among the labels", f"question {number}", "roles")
+    return questions
+
+
+def make_task(
+    dialogues: Sequence[Dialogue], votes: Path | None = None, questions: tuple[Question, ...] = QUESTIONS
+) -> JudgementTask:
+    """Ask the questions of the dialogues; with votes, dialogues on which nobody voted are left out."""
+    if votes is None:
+        return JudgementTask(tuple(dialogues), questions)
+    table = _read_votes(votes, dialogues)
+    asked = tuple(question for question in questions if question.name in set(table["question"]))
+    task = JudgementTask(tuple(dialogues), asked or questions, table)
+    task = task.pick(np.unique(table["dialogue"].to_numpy()))
+    check_votes(votes, task)
+    return task
+
+
+def _read_votes(path: Path, dialogues: Sequence[Dialogue]) -> pl.DataFrame:
+    numbers = {dialogue.id: number for number, dialogue in enumerate(dialogues)}
+    rows = []
+    for place, row in read_rows(path, ("conversation", "annotator", "question", "label"), ("turn",)):
+        id_, turn = row["conversation"].strip(), row["turn"].strip()
+        if id_ not in numbers:
+            raise BadInputError(path, f"no such conversation: {id_!r}", place, "conversation")
+        if turn and not (turn.isdecimal() and int(turn)):
+            problem = f"{turn!r}; expected a number from 1, or nothing for a question about the dialogue"
+            raise BadInputError(path, problem, place, "turn")
+        rows.append((numbers[id_], row["question"], int(turn or 1) - 1, row["annotator"], row["label"].strip()))
+    if not rows:
+        raise BadInputError(path, "holds no vote")
+    return pl.DataFrame(rows, schema=VOTE_SCHEMA, orient="row")
