@@ -2,7 +2,8 @@ import polars as pl
 import pytest
 
 from rejoinder.corpora.entities import Parser
-from rejoinder.corpora.films import read_kb
+from rejoinder.corpora.film_table import read_films
+from rejoinder.corpora.films import KnowledgeBase, read_kb
 from rejoinder.tasks.card import read_card
 from rejoinder.tasks.film_groups import entity_matches, question_classes
 from rejoinder.tasks.film_transfer import read_candidates, sort_files
@@ -44,6 +45,8 @@ def test_exchanges_become_examples(save, cli, kb, tmp_path):
     assert truth.groups["response"].to_list() == [1, 2, 3]
     card = read_card(tmp_path / "out" / "task_3" / "dev")
     assert (card.dataset, card.subtask, card.split, card.examples) == ("films", 3, "dev", 3)
+    known = KnowledgeBase(task.options["id"].to_list(), read_films(task.knowledge))
+    assert known.objects("Alien", "written_by") == ["Dan O'Bannon", "Ridley Scott"]
 
 
 def test_discussions_choose_from_the_candidates_and_their_own_reply(save, cli, kb, tmp_path):

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from rejoinder.corpora.films import PLOT, Film
-from rejoinder.files import BadInputError, open_binary, read_parquet, read_start
+from rejoinder.corpora.films import PLOT, RELATIONS, Film, KnowledgeBase
+from rejoinder.files import BadInputError, open_binary, read_parquet, read_start, write_atomically
 
 COLUMNS = {
     "directed_by": ("directors", "director"),
@@ -43,6 +44,19 @@ def read_films(path: Path) -> Iterator[Film]:
             raise BadInputError(path, "is empty", f"row {number}", "title")
         facts = {relation: _values(relation, row[column]) for relation, column in chosen.items()}
         yield title, {relation: values for relation, values in facts.items() if values}
+
+
+def write_films(path: Path, kb: KnowledgeBase) -> None:
+    """Write a knowledge base as a Parquet table that `read_films` reads."""
+    plots = dict(kb.plots.iter_rows())
+    columns: dict[str, list[object]] = {"title": [kb.entities[title] for title in kb.titles.tolist()]}
+    for number, relation in enumerate(RELATIONS):
+        rows = kb.by_film.take(np.arange(len(kb.titles)) * len(RELATIONS) + number)
+        columns[relation] = [[kb.entities[value] for value in row] for row in rows.lists()]
+    columns[PLOT] = [plots.get(film) for film in range(len(kb.titles))]
+    schema = {name: pl.String if name in ("title", PLOT) else pl.List(pl.String) for name in columns}
+    with write_atomically(path) as file:
+        pl.DataFrame(columns, schema=schema).write_parquet(file)
 
 
 def _read(path: Path) -> pl.DataFrame:

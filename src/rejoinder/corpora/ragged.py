@@ -1,6 +1,7 @@
 """Rows of different lengths in one flat array."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -33,6 +34,11 @@ class Ragged(msgspec.Struct, frozen=True):
         starts = to_starts(lengths)
         places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
         return Ragged(starts, self.values[places])
+
+    def lists(self) -> list[list[int]]:
+        """Return the rows as lists."""
+        flat, edges = self.values.tolist(), self.starts.tolist()
+        return [flat[start:end] for start, end in pairwise(edges)]
 
     def owners(self) -> Ints:
         """Return the row of every value."""

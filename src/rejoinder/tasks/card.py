@@ -20,7 +20,7 @@ class Card(msgspec.Struct):
     seed: int | None = None
     negatives: str | None = None
     knowledge: str | None = None
-    """A Parquet table of pages, relative to the task's folder."""
+    """A Parquet table of pages, or of films, relative to the task's folder."""
     sources: dict[str, str] = {}
     """Names of source files and their fingerprints."""
     rejoinder: str = __version__

@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 
 from rejoinder.corpora.entities import Parser
+from rejoinder.corpora.film_table import write_films
 from rejoinder.corpora.films import KnowledgeBase
 from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
 from rejoinder.tasks.build import option_id
@@ -21,6 +22,8 @@ from rejoinder.tasks.moviedialog import Exchange, read_exchanges
 from rejoinder.tasks.writer import TaskWriter
 
 USER, MODEL = "user", "model"
+FILMS = "films.parquet"
+"""The knowledge base, once for all tasks of a folder."""
 _NAME = re.compile(r"task([1-5])|(train)|(dev|valid)|(test)", re.IGNORECASE)
 
 
@@ -91,7 +94,10 @@ def import_films(
     with write_atomically(folder / "groups.parquet") as file:
         groups.write_parquet(file)
     sources = {path.name: "official" for path in (source.path, candidates) if path is not None}
-    write_card(folder, Card("films", source.task, source.split, writer.examples, len(writer.rows), sources=sources))
+    write_films(out / FILMS, kb)
+    card = Card("films", source.task, source.split, writer.examples, len(writer.rows), sources=sources)
+    card.knowledge = f"../../{FILMS}"
+    write_card(folder, card)
     return folder
 
 

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.files import BadInputError, read_parquet, write_atomically
+from rejoinder.tasks.card import read_card
 
 NONE = "NONE"
 """The option that is correct when no other is (DSTC7, subtask 4)."""
@@ -65,6 +66,8 @@ class SelectionTask(msgspec.Struct, frozen=True):
     """What is known of an example's speaker, as JSON (Advising); not every example need have one."""
     groups: pl.DataFrame | None = None
     """One row an example: columns for break-downs."""
+    knowledge: Path | None = None
+    """Where the pages or films are that may help to choose, if the task's folder names any."""
 
     @property
     def shared(self) -> int:
@@ -138,10 +141,16 @@ def load_selection_task(folder: Path) -> SelectionTask:
             raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
         _refuse(path, tables[name]["id"].is_null() | (tables[name]["id"] == ""), "id", "is empty")
     more = {name: folder / f"{name}.parquet" for name in ("profiles", "groups")}
-    task = SelectionTask(**tables, **{name: read_parquet(path) for name, path in more.items() if path.is_file()})
+    found = {name: read_parquet(path) for name, path in more.items() if path.is_file()}
+    task = SelectionTask(**tables, **found, knowledge=_knowledge(folder))
     _check_examples(folder / "examples.parquet", task)
     _check_more(folder, task)
     return task
+
+
+def _knowledge(folder: Path) -> Path | None:
+    named = read_card(folder).knowledge if (folder / "task.yaml").is_file() else None
+    return None if named is None else folder / named
 
 
 def _check_more(folder: Path, task: SelectionTask) -> None:
