@@ -20,8 +20,9 @@ import json, resource, subprocess, sys, time
 start = time.perf_counter()
 done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)
 seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print(json.dumps([done.returncode, seconds, peak / 1e6, done.stdout.decode()]))
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+print(json.dumps([done.returncode, seconds, peak / 1e6, done.stdout.decode(), used.ru_utime + used.ru_stime]))
 """
 
 
@@ -35,11 +36,12 @@ class Timing(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """A process: its seconds, its peak memory in MB and what it printed."""
+    """A process: its seconds, its peak memory in MB, what it printed, and the processors' seconds."""
 
     seconds: float
     peak: float
     output: str
+    processors: float
 
 
 def clock(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -75,10 +77,10 @@ def interleave(calls: Mapping[str, Callable[[], Any]], repetitions: int) -> tupl
 def run(command: Sequence[str | Path]) -> Usage:
     launched = [PYTHON, "-c", _LAUNCHER, *map(str, command)]
     done = subprocess.run(launched, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    status, seconds, peak, output = json.loads(done.stdout)
+    status, *usage = json.loads(done.stdout)
     if status:
         raise RuntimeError(f"{command[0]} failed with status {status}")
-    return Usage(seconds, peak, output)
+    return Usage(*usage)
 
 
 def run_in_turn(commands: Mapping[str, Sequence[str | Path]], repetitions: int) -> dict[str, list[Usage]]:

@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import re
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
@@ -33,26 +34,29 @@ class Section(NamedTuple):
     goals: Sequence[Goal] = ()
 
 
-def to_markdown(sections: Iterable[Section], quick: bool) -> str:
-    ordered = sorted(sections)
-    parts = [_head(quick), *_goals(ordered)]
-    for section in ordered:
-        parts.append(f"## {section.title}")
-        for table in section.tables:
-            parts += [f"**{table.title}**", _grid(table.header, table.rows), *table.notes]
-    return "\n\n".join(parts) + "\n"
+def to_markdown(sections: Iterable[Section], quick: bool, page: str = "") -> str:
+    """Return the page with these sections in it; others that it has stay as they are."""
+    parts = {title: text.rstrip() for title, text in re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", page, re.M | re.S)}
+    parts |= {section.title: _section(section) for section in sections}
+    return "\n\n".join([_head(quick), *(f"## {title}\n\n{text}" for title, text in sorted(parts.items()))]) + "\n"
+
+
+def _section(section: Section) -> str:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    where = f"{_cores()}, {platform.system()}, {python}; {', '.join(_versions())}"
+    parts = [f"Measured on {datetime.date.today()}: {where}.", *_goals(section)]
+    for table in section.tables:
+        parts += [f"**{table.title}**", _grid(table.header, table.rows), *table.notes]
+    return "\n\n".join(parts)
 
 
 def _head(quick: bool) -> str:
-    python = f"{platform.python_implementation()} {platform.python_version()}"
     small = "\n\nA quick run on tiny sizes: it shows that everything runs, and no figure of it means anything."
     return (
-        "<!-- Written by `make bench`. Edits are lost. -->\n\n# Results\n\n"
-        f"Measured on {datetime.date.today()} by `make bench`: {_cores()}, {platform.system()}, {python}; "
-        f"{', '.join(_versions())}. Peers and Rejoinder took turns in one run. Times are medians, with the least and "
-        "the most in brackets. Where a call is timed and not a process, the first one, which may compile or load, is "
-        "not among them. Ratios are the peer's time over Rejoinder's: above 1, Rejoinder is faster."
-        + (small if quick else "")
+        "<!-- Written by `make bench` and `python -m benchmarks TOPIC`. Edits are lost. -->\n\n# Results\n\n"
+        "Peers and Rejoinder took turns in one run. Times are medians, with the least and the most in brackets. Where "
+        "a call is timed and not a process, the first one, which may compile or load, is not among them. Ratios are "
+        "the peer's time over Rejoinder's: above 1, Rejoinder is faster." + (small if quick else "")
     )
 
 
@@ -69,9 +73,9 @@ def _versions() -> Iterable[str]:
             yield f"{library} not installed"
 
 
-def _goals(sections: Sequence[Section]) -> list[str]:
-    rows = [(goal.aim, goal.found, "yes" if goal.met else "**no**") for section in sections for goal in section.goals]
-    return ["## Goals", _grid(("goal", "measured", "met"), rows)] if rows else []
+def _goals(section: Section) -> list[str]:
+    rows = [(goal.aim, goal.found, "yes" if goal.met else "**no**") for goal in section.goals]
+    return [_grid(("goal", "measured", "met"), rows)] if rows else []
 
 
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

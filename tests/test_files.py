@@ -1,12 +1,16 @@
 import gzip
+import json
 import os
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rejoinder.files import (
     BadInputError,
@@ -178,10 +182,36 @@ def test_text_that_is_not_utf8(save, complaint):
     assert "f: record 2: " in complaint(list, read_json_records(save("f", text), dict))
 
 
-@pytest.mark.parametrize(("start", "end"), [("[", "]"), ('{"a":', "}")])
-def test_deep_nesting(save, complaint, start, end):
+@pytest.mark.parametrize(
+    ("start", "end", "problem"),
+    [("[", "]", "record 2: thing-id: expected `int`, got `array`"), ('{"a":', "}", "JSON nested too deeply")],
+)
+def test_deep_nesting(save, complaint, start, end, problem):
     text = f'[{GOOD}, {{"thing-id": {start * 100_000}1{end * 100_000}}}]'
-    assert complaint(things, save("f", text)) == "f: JSON nested too deeply"
+    assert complaint(things, save("f", text)) == f"f: {problem}"
+
+
+JSON = st.recursive(st.text() | st.integers() | st.none(), lambda v: st.lists(v) | st.dictionaries(st.text(), v))
+
+
+@given(records=st.lists(st.dictionaries(st.text(), JSON)), chunk=st.integers(1, 40), indent=st.sampled_from([None, 2]))
+def test_records_pass_by_in_any_pieces(tmp_path_factory, records, chunk, indent):
+    path = tmp_path_factory.mktemp("pieces") / "f"
+    path.write_text(json.dumps(records, indent=indent))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rejoinder.files._CHUNK", chunk)
+        assert list(read_json_records(path, dict)) == list(enumerate(records, 1))
+
+
+def test_a_long_list_is_not_held_in_memory(tmp_path):
+    path = tmp_path / "f"
+    path.write_text("[" + ",".join(['{"text": "' + 1000 * "x" + '"}'] * 20_000) + "]")
+    tracemalloc.start()
+    count = sum(1 for _ in read_json_records(path, dict))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 20_000
+    assert peak < path.stat().st_size / 3
 
 
 def test_a_failed_write_leaves_the_old_file(save, tmp_path):

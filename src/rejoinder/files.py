@@ -106,30 +106,68 @@ def _map(file: BinaryIO) -> mmap.mmap | bytes:
 
 
 def read_json_records(path: Path, kind: type[Record]) -> Iterator[tuple[int, Record]]:
-    """Yield (record number from 1, record) of a JSON list of objects, or of JSON lines."""
+    """Yield (record number from 1, record) of a JSON list of objects, or of JSON lines, holding few at a time."""
     decoder = msgspec.json.Decoder(kind)
-    with _mapped(path) as content:
-        for number, raw in enumerate(_split(path, content), 1):
-            try:
-                yield number, decoder.decode(raw)
-            except msgspec.ValidationError as error:
-                raise _invalid(path, f"record {number}", error) from None
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise _malformed(path, bytes(raw), error, number) from None
+    for number, raw in enumerate(_raw_records(path), 1):
+        try:
+            yield number, decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            raise _invalid(path, f"record {number}", error) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _malformed(path, bytes(raw), error, number) from None
+
+
+def _raw_records(path: Path) -> Iterator[bytes | msgspec.Raw]:
+    start = read_start(path, 4096).removeprefix(_MARK).lstrip()[:1]
+    if start == b"{":
+        with open_binary(path) as file:
+            # by line, not decode_lines, which passes over what stands between two records
+            lines = (line if number else line.removeprefix(_MARK) for number, line in enumerate(file))
+            yield from (line for line in lines if line.strip())
+    elif start == b"[":
+        yield from _list_records(path)
+    else:
+        raise BadInputError(path, "not JSON: expected a list of records, or one record a line")
+
+
+def _list_records(path: Path) -> Iterator[bytes | msgspec.Raw]:
+    """Yield the objects of a list as they pass by; a list that is not so plain is then looked at as a whole."""
+    count, ended = 0, False
+    with open_binary(path) as file:
+        for raw in _passing(file):
+            ended = raw is None
+            if raw is not None:
+                yield raw
+                count += 1
+    if not ended:
+        with _mapped(path) as content:
+            yield from _split(path, content)[count:]
+
+
+def _passing(file: BinaryIO) -> Iterator[bytes | None]:
+    """Yield each object of a JSON list, then None if nothing but the list's end follows."""
+    buffer, place, size = file.read(_CHUNK).removeprefix(_MARK), 0, _CHUNK
+    expected = _FIRST
+    while True:
+        while found := expected.match(buffer, place):
+            yield found[1]
+            place, expected = found.end(), _NEXT
+        more = file.read(size)
+        if not more:
+            break
+        # a record that is longer than what was read is looked at again and again, but ever less often
+        buffer, size = buffer[place:] + more, size if place else 2 * size
+        place = 0
+    if expected is _NEXT and _END.fullmatch(buffer, place):
+        yield None
 
 
 def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
-    body: mmap.mmap | memoryview | bytes = memoryview(content)[3:] if content[:3] == b"\xef\xbb\xbf" else content
-    start = bytes(body[:4096]).lstrip()[:1]
+    body: mmap.mmap | memoryview | bytes = memoryview(content)[3:] if content[:3] == _MARK else content
     try:
-        if start == b"[":
-            return msgspec.json.decode(body, type=list[msgspec.Raw])
-        if start == b"{":
-            # by line, not decode_lines, which passes over what stands between two records
-            return [msgspec.Raw(line) for line in bytes(body).splitlines() if line.strip()]
+        return msgspec.json.decode(body, type=list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(path, body, error) from None
-    raise BadInputError(path, "not JSON: expected a list of records, or one record a line")
 
 
 def _invalid(path: Path, record: str, error: msgspec.ValidationError) -> BadInputError:
@@ -144,6 +182,11 @@ _OBJECT = r"\{(?:[^\"{}]++|" + _STRING + r")*+\}"
 for _ in range(5):
     _OBJECT = r"\{(?:[^\"{}]++|" + _STRING + "|" + _OBJECT + r")*+\}"
 _RECORD = re.compile(rb"\s*[\[,]?\s*" + _OBJECT.encode(), re.DOTALL)
+_FIRST = re.compile(rb"\s*\[\s*(" + _OBJECT.encode() + rb")", re.DOTALL)
+_NEXT = re.compile(rb"\s*,\s*(" + _OBJECT.encode() + rb")", re.DOTALL)
+_END = re.compile(rb"\s*\]\s*")
+_CHUNK = 1 << 20
+_MARK = b"\xef\xbb\xbf"
 
 
 def _count_records(content: mmap.mmap | memoryview | bytes, end: int) -> int:
