@@ -61,7 +61,7 @@ def recognise_run(path: Path) -> str:
 
 def _unknown_json(path: Path, known: dict[str, str]) -> BadInputError:
     """Say what is wrong with JSON that has none of the telling keys: it may be malformed, or empty."""
-    if next(read_json_records(path, dict[str, object]), None) is None:
+    if not sum(1 for _ in read_json_records(path, dict[str, object])):
         return BadInputError(path, "holds no record")
     return BadInputError(path, f"JSON, but of no known kind; expected {_one_of(known)}")
 
