@@ -22,7 +22,8 @@ from rejoinder.runs import dstc7 as dstc7_runs
 from rejoinder.sample import advising, films, helpdesk, irc
 from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_by_position, judge_uniformly
 from rejoinder.systems.linear_judge import judge_by_words
-from rejoinder.systems.retrieval import rank_at_random, rank_by_bm25, rank_by_tfidf
+from rejoinder.systems.retrieval import Bm25, Random, Tfidf
+from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
 from rejoinder.tasks.selection import SelectionTask
@@ -51,7 +52,7 @@ def run(out: Path, size: int, seed: int) -> Path:
     _write_world(out / "sample", size, seed)
     console.print("Building tasks, running simple systems, scoring and comparing them ...")
     comparisons = [
-        *(_select(out, name, title, task, seed) for name, (title, task) in _selection_tasks(size, seed).items()),
+        *(_select(out, name, title, *tasks, seed) for name, (title, tasks) in _selection_tasks(size, seed).items()),
         *(_judge(out, language, seed) for language in ("en", "cn")),
     ]
     for comparison in comparisons:
@@ -74,35 +75,34 @@ def _write_world(folder: Path, size: int, seed: int) -> None:
             world.write(folder / name, amount, seed)
 
 
-def _selection_tasks(size: int, seed: int) -> dict[str, tuple[str, SelectionTask]]:
+def _selection_tasks(size: int, seed: int) -> dict[str, tuple[str, tuple[SelectionTask, SelectionTask]]]:
     ubuntu = [
         [(turn.speaker, (turn.text,)) for turn in dialogue.turns] for dialogue in irc.dialogues(2 * size, seed + 1)
     ]
     students = [
         [(said.speaker, (said.text, *said.paraphrases)) for said in dialogue.utterances]
-        for dialogue in advising.dialogues(size, seed + 1)
+        for dialogue in advising.dialogues(2 * size, seed + 1)
     ]
     return {
-        "ubuntu_1": ("Ubuntu, subtask 1: 100 candidates", _task(ubuntu, "participant_2", size, seed)),
-        "ubuntu_4": ("Ubuntu, subtask 4: perhaps none", _task(ubuntu, "participant_2", size, seed, without_answer=0.2)),
-        "advising_1": ("Advising, subtask 1: 100 candidates", _task(students, "advisor", size, seed)),
-        "advising_3": ("Advising, subtask 3: paraphrases", _task(students, "advisor", size, seed, paraphrases=5)),
+        "ubuntu_1": ("Ubuntu, subtask 1: 100 candidates", _tasks(ubuntu, "participant_2", seed)),
+        "ubuntu_4": ("Ubuntu, subtask 4: perhaps none", _tasks(ubuntu, "participant_2", seed, without_answer=0.2)),
+        "advising_1": ("Advising, subtask 1: 100 candidates", _tasks(students, "advisor", seed)),
+        "advising_3": ("Advising, subtask 3: paraphrases", _tasks(students, "advisor", seed, paraphrases=5)),
     }
 
 
-def _task(
-    dialogues: Sequence[Utterances],
-    helper: str,
-    size: int,
-    seed: int,
-    without_answer: float = 0.0,
-    paraphrases: int = 1,
-) -> SelectionTask:
-    """Cut the first dialogues at random before a turn of the helper's; the others supply wrong options, as does he."""
+def _tasks(
+    dialogues: Sequence[Utterances], helper: str, seed: int, without_answer: float = 0.0, paraphrases: int = 1
+) -> tuple[SelectionTask, SelectionTask]:
+    """Cut each dialogue at random before a turn of the helper's: one half to learn from, the other to be tested on."""
     rng = np.random.default_rng(seed)
-    cuts = [_cut(dialogue, helper, paraphrases, rng) for dialogue in dialogues[:size]]
+    cuts = [_cut(dialogue, helper, paraphrases, rng) for dialogue in dialogues]
     wrong = [ways[:paraphrases] for dialogue in dialogues for speaker, ways in dialogue if speaker == helper]
-    return build_task(cuts, wrong, without_answer=without_answer, seed=seed)
+    half = len(cuts) // 2
+    return (
+        build_task(cuts[half:], wrong, without_answer=without_answer, seed=seed + 1),
+        build_task(cuts[:half], wrong, without_answer=without_answer, seed=seed),
+    )
 
 
 def _cut(dialogue: Utterances, helper: str, paraphrases: int, rng: np.random.Generator) -> Cut:
@@ -112,12 +112,15 @@ def _cut(dialogue: Utterances, helper: str, paraphrases: int, rng: np.random.Gen
     return Cut(said, dialogue[place][1][:paraphrases])
 
 
-def _select(out: Path, name: str, title: str, task: SelectionTask, seed: int) -> Comparison:
+def _select(out: Path, name: str, title: str, train: SelectionTask, task: SelectionTask, seed: int) -> Comparison:
     dataset, subtask = name.split("_")
     truth_file = out / "tasks" / f"{dataset}_test_subtask_{subtask}.json"
     dstc7.write_examples(truth_file, dstc7.to_examples(task, "test", int(subtask)))
     truth = task.truth()
-    runs = [rank_at_random(task, seed), rank_by_tfidf(task), rank_by_bm25(task)]
+    systems: list[SelectionSystem] = [Random(Random.Settings(seed)), Tfidf(Tfidf.Settings()), Bm25(Bm25.Settings())]
+    for system in systems:
+        system.fit(Lesson(train=train, seed=seed, work=out / "work"))
+    runs = [system.predict(task) for system in systems]
     files = [out / "runs" / name / f"{run.name}.json" for run in runs]
     for file, run in zip(files, runs, strict=True):
         dstc7_runs.write(file, run, truth)

@@ -18,7 +18,7 @@ from rejoinder.tasks.load import Task
 from rejoinder.watch import Watch, unwatched
 
 CARD = "model.yaml"
-_LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "bm25s", "torch", "transformers")
+_LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -1,41 +1,143 @@
+from pathlib import Path
+
+import bm25s
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
+from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
-from rejoinder.systems.retrieval import rank_at_random, rank_by_bm25, rank_by_tfidf
+from rejoinder.sample import irc
+from rejoinder.systems.retrieval import Bm25, Random, Tfidf, turns_of
+from rejoinder.systems.system import Lesson
+from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 
 TEXTS = ["restart the network manager", "install the nvidia driver", "check your partition table", "what a nice day"]
+PLAIN = {"recency": 1.0, "stem": 0, "rarity": 1.0}
 
 
 def task_of(contexts, options, correct):
-    turns = [[{"speaker": "a", "text": text}] for text in contexts]
+    turns = [[{"speaker": "a", "text": text} for text in said.split("|")] for said in contexts]
     ids = [str(number) for number in range(len(contexts))]
     examples = pl.DataFrame({"id": ids, "turns": turns, "options": options, "correct": correct}, schema=EXAMPLE_SCHEMA)
     return SelectionTask(examples, pl.DataFrame({"id": list("wxyz"), "text": TEXTS}, schema=OPTION_SCHEMA))
 
 
-@pytest.mark.parametrize("rank", [rank_by_tfidf, rank_by_bm25])
-def test_shared_words_rank_first(rank):
+def trained(class_, train, **settings):
+    system = class_(class_.Settings(**settings))
+    system.fit(Lesson(train=train, work=Path("unused")))
+    return system
+
+
+@pytest.fixture(scope="module")
+def dialogues():
+    return [dialogue.turns for dialogue in irc.dialogues(150, seed=3)]
+
+
+@pytest.fixture(scope="module")
+def task(dialogues):
+    cuts = [Cut(tuple((turn.speaker, turn.text) for turn in turns[:-1]), (turns[-1].text,)) for turns in dialogues]
+    return build_task(cuts, [(turn.text,) for turns in dialogues for turn in turns], 20, seed=1)
+
+
+@pytest.mark.parametrize("class_", [Tfidf, Bm25])
+def test_shared_words_rank_first(class_):
     contexts = ["my network manager is down", "nvidia driver crash", "partition table gone", "zzz qqq"]
     task = task_of(contexts, [[0, 1, 2, 3]] * 4, [[0], [1], [2], [3]])
-    run = rank(task)
+    run = trained(class_, task).predict(task)
     assert score(run, task.truth(), ["R@1"])["R@1"].tolist()[:3] == [1, 1, 1]
     # no shared word: all are tied and keep the order in which they were offered
     assert run.choices.filter(pl.col("example") == 3)["option"].to_list() == list("wxyz")
 
 
-@pytest.mark.parametrize("rank", [rank_by_tfidf, rank_by_bm25])
-def test_examples_without_options_choose_from_the_pool(rank):
-    task = task_of(["driver for nvidia"], [None], [[1]])
-    assert rank(task).choices["option"][0] == "x"
-    assert rank(task).choices.height == 4
+@pytest.mark.parametrize("class_", [Tfidf, Bm25])
+def test_an_example_without_options_ranks_the_pool_as_one_with_all_of_them_does(class_, task):
+    pool = task.examples.with_columns(options=pl.lit(None, dtype=pl.List(pl.UInt32)))
+    everything = pl.lit(list(range(task.options.height)), dtype=pl.List(pl.UInt32))
+    system = trained(class_, task)
+    found = system.predict(SelectionTask(pool, task.options)).choices
+    wanted = system.predict(SelectionTask(task.examples.with_columns(options=everything), task.options)).choices
+    best = wanted.group_by("example", maintain_order=True).head(100)
+    assert found["score"].to_numpy() == pytest.approx(best["score"].to_numpy(), rel=1e-5)
+    sure = found["score"] > 0  # of the many that share no word, any may be among the first hundred
+    assert (found.filter(sure)["option"] == best.filter(sure)["option"]).mean() > 0.99
+
+
+def test_tfidf_is_scikit_learns_cosine(task):
+    texts, _, _ = turns_of(task)
+    peer = TfidfVectorizer(token_pattern=r"(?u)\w+", sublinear_tf=False)
+    peer.fit([*task.options["text"].to_list(), *texts])
+    run = trained(Tfidf, task, **PLAIN).predict(once(task))
+    options, contexts = (peer.transform(of) for of in (once(task).options["text"].to_list(), once(task).contexts()))
+    cosines = (contexts @ options.T).toarray()
+    rows = {id_: row for row, id_ in enumerate(task.options["id"])}
+    found = run.choices["score"].to_numpy()
+    wanted = [cosines[example, rows[option]] for example, option, _ in run.choices.iter_rows()]
+    assert found == pytest.approx(wanted, abs=1e-4)
+
+
+def once(task):
+    """Let every word stand once in its text: then log(1 + tf) and tf differ by a factor alone, which norms remove."""
+    words = pl.element().struct.field("text").str.to_lowercase().str.extract_all(r"\w+").list.unique().list.join(" ")
+    turns = pl.col("turns").list.eval(pl.struct(pl.lit("a").alias("speaker"), words.alias("text")))
+    last = turns.list.tail(1)
+    options = task.options.with_columns(
+        text=pl.col("text").str.to_lowercase().str.extract_all(r"\w+").list.unique().list.join(" ")
+    )
+    return SelectionTask(task.examples.with_columns(turns=last), options)
+
+
+def test_bm25_is_that_of_bm25s(task):
+    """Fitted on the options alone, so that both know the same texts; k3 is so large that repetitions count in full."""
+    alone = SelectionTask(task.examples.with_columns(turns=pl.col("turns").list.head(0)), task.options)
+    run = trained(Bm25, alone, **PLAIN, k1=1.5, b=0.75, k3=1e9).predict(task)
+    peer = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+    split = {"token_pattern": r"(?u)\w+", "stopwords": None, "show_progress": False}
+    peer.index(bm25s.tokenize(task.options["text"].to_list(), **split), show_progress=False)
+    rows = {id_: row for row, id_ in enumerate(task.options["id"])}
+    for example, words in enumerate(bm25s.tokenize(task.contexts(), return_ids=False, **split)[:20]):
+        scores = peer.get_scores([word for word in words if word in peer.vocab_dict])
+        found = run.choices.filter(pl.col("example") == example)
+        wanted = [2.5 * scores[rows[option]] for option in found["option"]]  # Lucene leaves k1 + 1 out
+        assert found["score"].to_list() == pytest.approx(wanted, rel=1e-3, abs=1e-4)
+
+
+def test_recency_prefers_what_was_said_last():
+    task = task_of(["nvidia driver|partition table"], [[1, 2]], [[2]])
+    for class_ in (Tfidf, Bm25):
+        assert trained(class_, task, recency=0.3).predict(task).choices["option"][0] == "y"
+        assert trained(class_, task, recency=3.0).predict(task).choices["option"][0] == "x"
+
+
+def test_words_are_weighed_as_they_were_in_training(task, tmp_path):
+    system = trained(Bm25, task)
+    system.save(tmp_path)
+    again = Bm25(Bm25.Settings())
+    again.load(tmp_path)
+    assert again.predict(task).choices.equals(system.predict(task).choices)
+
+
+def test_a_damaged_model_is_named(tmp_path, complaint):
+    system = Bm25(Bm25.Settings())
+    assert "words.npz: no such file" in complaint(system.load, tmp_path)
+    (tmp_path / "words.npz").write_bytes(b"PK nonsense")
+    assert "words.npz: damaged" in complaint(system.load, tmp_path)
+
+
+def test_an_empty_pool_and_wordless_texts(task):
+    nothing = build_pool_task([Cut((("a", "?!"),), ("...",))], ["...", "?", "hello there"])
+    for class_ in (Random, Tfidf, Bm25):
+        assert trained(class_, task).predict(nothing).choices.height == 3
+        empty = SelectionTask(nothing.examples, nothing.options.head(0))
+        with pytest.raises(UserError, match="the pool is empty"):
+            trained(class_, task).predict(empty)
 
 
 def test_random_order_is_seeded_and_fair():
     task = task_of(["x"] * 2000, [[0, 1, 2, 3]] * 2000, [[0]] * 2000)
-    first, again, other = (rank_at_random(task, seed) for seed in (1, 1, 2))
+    first, again, other = (Random(Random.Settings(seed)).predict(task) for seed in (1, 1, 2))
     assert first.choices.equals(again.choices)
     assert not first.choices.equals(other.choices)
     assert np.mean(score(first, task.truth(), ["R@1"])["R@1"]) == pytest.approx(0.25, abs=0.04)

@@ -1,83 +1,22 @@
-"""Rankers that compare words: random order (for reference), TF-IDF and BM25 of the context with every option."""
+"""Rankers that compare words: random order (for reference), TF-IDF and BM25 of the whole context with every option."""
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.system import SelectionSystem
+from rejoinder.systems.ranking import KEPT, Pairs, join_pairs, offered, pools, rank_by_products, to_run
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.words import Matrix, WordStatistics, count_words, lengths, with_values
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
-
-KEPT = 100
-"""How many choices of a pool a run keeps, as in DSTC7's submissions."""
-
-
-def rank_at_random(task: SelectionTask, seed: int = 0) -> SelectionRun:
-    """Order the options at random."""
-    rng = np.random.default_rng(seed)
-    return _rank(task, "random", lambda _, rows: rng.random(len(rows)))
-
-
-def rank_by_tfidf(task: SelectionTask) -> SelectionRun:
-    """Rank by the cosine of TF-IDF vectors of the whole context and the option."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+")
-    options = vectors.fit_transform(task.options["text"].to_list())
-    contexts = vectors.transform(task.contexts())
-
-    def score(example: int, rows: Rows) -> Floats:
-        return np.asarray((options[rows] @ contexts[example].T).toarray().ravel(), dtype=np.float64)
-
-    return _rank(task, "TF-IDF", score)
-
-
-def rank_by_bm25(task: SelectionTask) -> SelectionRun:
-    """Rank by BM25 (Lucene's variant) with the whole context as the query."""
-    import bm25s
-
-    index = bm25s.BM25()
-    index.index(
-        bm25s.tokenize(task.options["text"].to_list(), stopwords=None, show_progress=False), show_progress=False
-    )
-    queries = bm25s.tokenize(task.contexts(), stopwords=None, return_ids=False, show_progress=False)
-
-    def score(example: int, rows: Rows) -> Floats:
-        known = [word for word in queries[example] if word in index.vocab_dict]
-        return np.asarray(index.get_scores(known)[rows] if known else np.zeros(len(rows)), dtype=np.float64)
-
-    return _rank(task, "BM25", score)
-
-
-def _rank(task: SelectionTask, name: str, score: Callable[[int, Rows], Floats]) -> SelectionRun:
-    ids = task.options["id"]
-    parts = [
-        pl.DataFrame(
-            {
-                "example": pl.repeat(example, len(rows), dtype=pl.UInt32, eager=True),
-                "option": ids.gather(rows),
-                "score": scores,
-            }
-        )
-        for example, rows, scores in _ranked(task, score)
-    ]
-    return SelectionRun(name, pl.concat(parts))
-
-
-def _ranked(task: SelectionTask, score: Callable[[int, Rows], Floats]) -> Iterator[tuple[int, Rows, Floats]]:
-    pool = np.arange(task.options.height)
-    for example, options in enumerate(task.examples["options"]):
-        rows = pool if options is None else options.to_numpy().astype(np.intp)
-        scores = score(example, rows)
-        best = np.argsort(-scores, kind="stable")[: KEPT if options is None else None]
-        yield example, rows[best], scores[best]
+_STATISTICS = "words.npz"
 
 
 class Random(SelectionSystem):
@@ -90,20 +29,124 @@ class Random(SelectionSystem):
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
-        return rank_at_random(task, self.settings.seed)
+        rng = np.random.default_rng(self.settings.seed)
+        parts = [offered(task)]
+        for examples, size in pools(task):
+            drawn = [rng.choice(size, min(KEPT, size), replace=False) for _ in examples]
+            parts.append(Pairs(np.repeat(examples, min(KEPT, size)), np.concatenate(drawn)))
+        pairs = join_pairs(parts)
+        return to_run(task, "random", pairs, rng.random(len(pairs.row)))
 
 
-class Tfidf(SelectionSystem):
+class WordSystem(SelectionSystem):
+    """Ranks by the product of words' weights in the context with their weights in the option.
+
+    Words of older turns weigh less: `recency` to the power of how many turns came after them.
+    """
+
+    name: ClassVar[str]
+    statistics: WordStatistics
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Learn from the training turns and options how rare each word is."""
+        texts = [*lesson.train.options["text"].to_list(), *turns_of(lesson.train)[0]]
+        self.statistics = WordStatistics.of(count_words(texts, self.settings.stem))
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        options = self.weigh_options(count_words(task.options["text"].to_list(), self.settings.stem))
+        return rank_by_products(task, self.name, self.weigh_contexts(task), options, watch)
+
+    def weigh_contexts(self, task: SelectionTask) -> Matrix:
+        """Return the weights of the words of every example's context."""
+        texts, example, age = turns_of(task)
+        counts = count_words(texts, self.settings.stem)
+        recency = np.repeat(self.settings.recency**age, np.diff(counts.indptr))
+        # an example's turns are rows that follow each other, and become one
+        ends = counts.indptr[np.searchsorted(example, np.arange(task.examples.height + 1))]
+        said = sparse.csr_matrix((counts.data * recency, counts.indices, ends), (task.examples.height, counts.shape[1]))
+        said.sum_duplicates()
+        return self.weigh_said(said)
+
+    @abstractmethod
+    def weigh_said(self, counts: Matrix) -> Matrix:
+        """Turn contexts' counts, older ones reduced, into weights."""
+
+    @abstractmethod
+    def weigh_options(self, counts: Matrix) -> Matrix:
+        """Turn options' counts into weights."""
+
+    def save(self, folder: Path) -> None:
+        """Write what was learned."""
+        self.statistics.save(folder / _STATISTICS)
+
+    def load(self, folder: Path) -> None:
+        """Read what was learned."""
+        self.statistics = WordStatistics.load(folder / _STATISTICS)
+
+
+class Tfidf(WordSystem):
     """Ranks by the cosine of TF-IDF vectors."""
 
-    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
-        """Answer every example."""
-        return rank_by_tfidf(task)
+    class Settings(msgspec.Struct, frozen=True):
+        """How words are weighed; the defaults are the best of a few on real dev data."""
+
+        recency: float = 0.8
+        stem: int = 5
+        """How many letters of a word count; 0: all."""
+        rarity: float = 1.25
+        """The power of idf in a vector; 1: plain TF-IDF."""
+
+    name = "TF-IDF"
+
+    def weigh_options(self, counts: Matrix) -> Matrix:
+        """Return vectors of length 1: (log(1 + tf) · idf ^ rarity), with idf = 1 + log((1 + N) / (1 + df))."""
+        seen = self.statistics.frequency(counts.indices)
+        idf = 1 + np.log((1 + self.statistics.texts) / (1 + seen))
+        weights = np.log1p(counts.data) * idf**self.settings.rarity
+        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        norms = np.sqrt(np.bincount(row, weights**2, minlength=counts.shape[0]))
+        return with_values(counts, weights / norms[row])
+
+    weigh_said = weigh_options
 
 
-class Bm25(SelectionSystem):
-    """Ranks by BM25."""
+class Bm25(WordSystem):
+    """Ranks by BM25 (Robertson and Zaragoza 2009, section 3), the whole context being the query."""
 
-    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
-        """Answer every example."""
-        return rank_by_bm25(task)
+    class Settings(msgspec.Struct, frozen=True):
+        """BM25's parameters; the defaults are the best of a few on real dev data."""
+
+        recency: float = 0.8
+        stem: int = 5
+        """How many letters of a word count; 0: all."""
+        rarity: float = 2.0
+        """The power of idf; 1: plain BM25."""
+        k1: float = 2.0
+        b: float = 0.9
+        k3: float = 1.0
+        """How soon a word's repetitions in the context stop to count."""
+
+    name = "BM25"
+
+    def weigh_said(self, counts: Matrix) -> Matrix:
+        """Return qtf (k3 + 1) / (qtf + k3) · idf ^ rarity, with Lucene's idf, which is never negative."""
+        seen = self.statistics.frequency(counts.indices)
+        idf = np.log1p((self.statistics.texts - seen + 0.5) / (seen + 0.5))
+        k3 = self.settings.k3
+        return with_values(counts, counts.data * (k3 + 1) / (counts.data + k3) * idf**self.settings.rarity)
+
+    def weigh_options(self, counts: Matrix) -> Matrix:
+        """Return tf (k1 + 1) / (tf + k1 (1 - b + b · length / mean length))."""
+        k1, b = self.settings.k1, self.settings.b
+        relative = np.repeat(lengths(counts) / self.statistics.mean_length, np.diff(counts.indptr))
+        return with_values(counts, counts.data * (k1 + 1) / (counts.data + k1 * (1 - b + b * relative)))
+
+
+def turns_of(task: SelectionTask) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:
+    """Return all turns' texts, the number of each one's example, and how many turns came after it."""
+    turns = task.examples["turns"]
+    sizes = turns.list.len().to_numpy().astype(np.intp)
+    texts = turns.explode(empty_as_null=False).struct.field("text").fill_null("").to_list()
+    example = np.repeat(np.arange(len(sizes)), sizes)
+    return texts, example, np.cumsum(sizes)[example] - 1 - np.arange(len(texts))

@@ -87,7 +87,7 @@ SYSTEMS = {
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 
 
-_EXTRAS = {"bm25s": "search", "faiss": "search", "lightgbm": "search", "sklearn": "search"}
+_EXTRAS = {"faiss": "search", "lightgbm": "search", "sklearn": "search"}
 
 
 def find_system(name: str) -> type[AnySystem]:

@@ -1,0 +1,151 @@
+"""From scores to runs: which options an example has, products of contexts with options, and the best of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoinder.errors import UserError
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.float32]
+Vectors = Any
+"""A row of floats for each text: an array, or a sparse matrix whose columns are in order."""
+
+KEPT = 100
+"""How many choices of a pool a run keeps, as in DSTC7's submissions."""
+_BLOCK = 1 << 16
+
+
+class Pairs(NamedTuple):
+    """Examples (by number) and options (by row), one pair a place."""
+
+    example: Rows
+    row: Rows
+
+
+def offered(task: SelectionTask) -> Pairs:
+    """Return every example with each of its own options; those that choose from the pool have none."""
+    own = task.examples["options"].list.len().fill_null(0).to_numpy().astype(np.intp)
+    rows = task.examples["options"].explode(empty_as_null=False, keep_nulls=False).to_numpy().astype(np.intp)
+    return Pairs(np.repeat(np.arange(task.examples.height), own), rows)
+
+
+def pools(task: SelectionTask) -> list[tuple[Rows, int]]:
+    """Return which examples choose from how many of the first options besides their own."""
+    whole = task.examples["options"].is_null().to_numpy()
+    if whole.any() and not task.options.height:
+        raise UserError("the pool is empty: there is nothing to choose from")
+    found = ((np.flatnonzero(whole), task.options.height), (np.flatnonzero(~whole), task.shared))
+    return [(examples, size) for examples, size in found if len(examples) and size]
+
+
+def to_run(task: SelectionTask, name: str, pairs: Pairs, scores: NDArray[Any]) -> SelectionRun:
+    """Put the scored options of each example in order, best first; equal ones stay as they were offered."""
+    order = np.lexsort((-scores, pairs.example))
+    choices = pl.DataFrame(
+        {
+            "example": pairs.example[order].astype(np.uint32),
+            "option": task.options["id"].gather(pairs.row[order]),
+            "score": scores[order].astype(np.float64),
+        }
+    )
+    return SelectionRun(name, choices)
+
+
+def best_columns(scores: NDArray[Any], count: int) -> Rows:
+    """Return the columns of each row's best scores, in no particular order."""
+    if count >= scores.shape[1]:
+        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    return np.argpartition(-scores, count - 1, axis=1)[:, :count]
+
+
+def rank_by_products(
+    task: SelectionTask, name: str, contexts: Vectors, options: Vectors, watch: Watch = unwatched
+) -> SelectionRun:
+    """Rank by the product of each context's row with the rows of its options, or with all of the pool."""
+    if _is_sparse(contexts):
+        contexts, options = _same_columns(contexts, options)
+    pairs = offered(task)
+    parts, scores = [pairs], [pair_products(contexts, options, pairs)]
+    with watch("ranking", sum(len(examples) for examples, _ in pools(task))) as advance:
+        for examples, size in pools(task):
+            for block, products in _blocks(contexts, options[:size], examples):
+                columns = np.sort(best_columns(products, KEPT), axis=1)
+                parts.append(Pairs(np.repeat(block, columns.shape[1]), columns.ravel()))
+                scores.append(np.take_along_axis(products, columns, axis=1).ravel())
+                advance(len(block))
+    return to_run(task, name, join_pairs(parts), np.concatenate(scores))
+
+
+def join_pairs(parts: Sequence[Pairs]) -> Pairs:
+    """Put pairs one after the other."""
+    return Pairs(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _is_sparse(vectors: Vectors) -> bool:
+    return sparse.issparse(vectors)
+
+
+def pair_products(contexts: Vectors, options: Vectors, pairs: Pairs) -> Floats:
+    """Return the product of the two rows of every pair."""
+    product = _sparse_products if _is_sparse(contexts) else _dense_products
+    found = np.empty(len(pairs.row), dtype=np.float32)
+    for start in range(0, len(found), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = product(contexts, options, Pairs(pairs.example[block], pairs.row[block]))
+    return found
+
+
+def _dense_products(contexts: Floats, options: Floats, pairs: Pairs) -> Floats:
+    found: Floats = np.einsum("ij,ij->i", contexts[pairs.example], options[pairs.row].astype(np.float32))
+    return found
+
+
+def _sparse_products(contexts: sparse.csr_matrix, options: sparse.csr_matrix, pairs: Pairs) -> NDArray[Any]:
+    """Look every word of an option up in its context: contexts' words are in order, row by row."""
+    width = np.int64(contexts.shape[1])
+    first, last = pairs.example[0], pairs.example.max() + 1
+    held = contexts[first:last]
+    known = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr)) * width + held.indices
+    taken = options[pairs.row]
+    pair = np.repeat(np.arange(len(pairs.row)), np.diff(taken.indptr))
+    if not len(known) or not len(pair):
+        return np.zeros(len(pairs.row))
+    wanted = (pairs.example[pair] - first) * width + taken.indices
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    products = np.where(known[place] == wanted, held.data[place] * taken.data, 0)
+    return np.bincount(pair, products, minlength=len(pairs.row))
+
+
+def _blocks(contexts: Vectors, options: Vectors, examples: Rows) -> Iterator[tuple[Rows, Floats]]:
+    turned = options.T.tocsr() if _is_sparse(options) else options.T
+    for start in range(0, len(examples), 64):
+        block = examples[start : start + 64]
+        products = contexts[block] @ turned
+        yield block, products.toarray() if _is_sparse(products) else products
+
+
+def _same_columns(
+    contexts: sparse.csr_matrix, options: sparse.csr_matrix
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Number the options' columns from 0 on and leave out all others, so that matrices can be turned."""
+    columns = np.unique(options.indices)
+    known = np.isin(contexts.indices, columns)
+    ends = np.concatenate([[0], np.cumsum(known)])[contexts.indptr]
+    width = max(1, len(columns))
+    return (
+        sparse.csr_matrix(
+            (contexts.data[known], np.searchsorted(columns, contexts.indices[known]), ends),
+            shape=(contexts.shape[0], width),
+        ),
+        sparse.csr_matrix(
+            (options.data, np.searchsorted(columns, options.indices), options.indptr), shape=(options.shape[0], width)
+        ),
+    )

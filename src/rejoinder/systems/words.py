@@ -1,0 +1,104 @@
+"""Words as numbers: texts become sparse rows of hashed words, and how rare a word is is learned from many texts."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoinder.files import BadInputError, write_atomically
+
+Floats = NDArray[np.float32]
+Matrix = sparse.csr_matrix
+"""Texts x words, a word's column being its hash; the columns of a row are in order."""
+
+_COLUMNS = 2**31 - 1
+_WORD = re.compile(r"\w+")
+
+
+def split_words(text: str, stem: int) -> list[str]:
+    """Return the words in lower case; of those made of letters alone only the first `stem` letters (0: all)."""
+    words = _WORD.findall(text.lower())
+    return [word[:stem] if word.isalpha() else word for word in words] if stem else words
+
+
+def count_words(texts: Sequence[str], stem: int) -> Matrix:
+    """Count each text's words."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    if not len(texts):
+        nothing = np.zeros(0, dtype=np.int32)
+        return sparse.csr_matrix((nothing.astype(np.float32), nothing, np.zeros(1, np.int32)), shape=(0, _COLUMNS))
+    hashing = HashingVectorizer(
+        analyzer=lambda text: split_words(text, stem), n_features=_COLUMNS, norm=None, alternate_sign=False
+    )
+    counts: Matrix = hashing.transform(texts).astype(np.float32).tocsr()
+    counts.sort_indices()
+    return counts
+
+
+def lengths(counts: Matrix) -> Floats:
+    """Return how many words each text has."""
+    return np.asarray(counts.sum(axis=1), dtype=np.float32).ravel()
+
+
+def with_values(counts: Matrix, values: NDArray[Any]) -> Matrix:
+    """Return the same words with other values."""
+    return sparse.csr_matrix((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+
+
+class WordStatistics(msgspec.Struct, frozen=True):
+    """In how many texts each word was seen."""
+
+    words: NDArray[np.int32]
+    """Hashes, in order."""
+    found: NDArray[np.int32]
+    """In how many texts each was."""
+    texts: int
+    mean_length: float
+
+    @classmethod
+    def of(cls, counts: Matrix) -> "WordStatistics":
+        """Learn from texts."""
+        words, found = np.unique(counts.indices, return_counts=True)
+        mean = float(lengths(counts).mean()) if counts.shape[0] else 1.0
+        return cls(words.astype(np.int32), found.astype(np.int32), counts.shape[0], max(mean, 1.0))
+
+    def frequency(self, words: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """Return in how many texts the words were; 0 where a word is new."""
+        if not len(self.words):
+            return np.zeros(len(words), dtype=np.int32)
+        place = np.minimum(np.searchsorted(self.words, words), len(self.words) - 1)
+        return np.where(self.words[place] == words, self.found[place], 0).astype(np.int32)
+
+    def save(self, path: Path) -> None:
+        """Write to a file."""
+        arrays = {"words": self.words, "found": self.found, "texts": self.texts, "mean_length": self.mean_length}
+        save_arrays(path, {name: np.asarray(value) for name, value in arrays.items()})
+
+    @classmethod
+    def load(cls, path: Path) -> "WordStatistics":
+        """Read from a file."""
+        arrays = load_arrays(path, ("words", "found", "texts", "mean_length"))
+        return cls(arrays["words"], arrays["found"], int(arrays["texts"]), float(arrays["mean_length"]))
+
+
+def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays to one file, whole or not at all."""
+    with write_atomically(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def load_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read the arrays that `save_arrays` wrote."""
+    try:
+        with np.load(path) as file:
+            return {name: file[name] for name in names}
+    except FileNotFoundError:
+        raise BadInputError(path, "no such file; the model is not whole") from None
+    except Exception as error:  # whatever zip and pickle make of a damaged file
+        raise BadInputError(path, f"damaged ({error})") from None
