@@ -102,6 +102,17 @@ class KnowledgeBase:
         rank[self.titles] = 0
         return rank
 
+    def films(self) -> Iterator[Film]:
+        """Yield every film as it was given."""
+        plots = dict(self.plots.iter_rows())
+        starts, values = self.by_film.starts.tolist(), self.by_film.values.tolist()
+        for film, title in enumerate(self.titles.tolist()):
+            facts = {}
+            for relation, row in zip(RELATIONS, range(film * len(RELATIONS), (film + 1) * len(RELATIONS)), strict=True):
+                if starts[row] < starts[row + 1]:
+                    facts[relation] = tuple(self.entities[value] for value in values[starts[row] : starts[row + 1]])
+            yield self.entities[title], facts | ({PLOT: (plots[film],)} if film in plots else {})
+
     def objects(self, title: str, relation: str) -> list[str]:
         """Return what is known of the film or films of this title."""
         return self._names(self.forward, title, relation)

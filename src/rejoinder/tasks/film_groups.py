@@ -41,16 +41,27 @@ _CUES = {
 _CUE = {relation: re.compile(words, re.IGNORECASE) for relation, words in _CUES.items()}
 
 
+Way = tuple[str, int]
+"""A class of questions, and the entity that is asked about."""
+
+
 def question_classes(
     kb: KnowledgeBase, parser: Parser, questions: Sequence[str], answers: Sequence[Sequence[str]]
 ) -> list[str | None]:
-    """Say of which class each question is: the way from an entity of the question that best leads to the answers.
+    """Say of which class each question is; None: of no class."""
+    return [None if way is None else way[0] for way in question_ways(kb, parser, questions, answers)]
+
+
+def question_ways(
+    kb: KnowledgeBase, parser: Parser, questions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> list[Way | None]:
+    """Find the way through the knowledge base from an entity of each question that best leads to its answers.
 
     Where two ways lead there (people who direct what they write), the question's own words decide. None: no way.
     """
     mentioned = _mentions(parser, questions)
     return [
-        _class_of(kb, question, found, {kb.numbers.get(answer, -1) for answer in given})
+        _way(kb, question, found, {kb.numbers.get(answer, -1) for answer in given})
         for question, found, given in zip(questions, mentioned, answers, strict=True)
     ]
 
@@ -67,7 +78,7 @@ def _mentions(parser: Parser, texts: Sequence[str]) -> list[list[int]]:
     return [flat[start:end] for start, end in pairwise(edges)]
 
 
-def _class_of(kb: KnowledgeBase, question: str, entities: Sequence[int], answers: set[int]) -> str | None:
+def _way(kb: KnowledgeBase, question: str, entities: Sequence[int], answers: set[int]) -> Way | None:
     best, chosen = (0.0, False, 0.0), None
     for entity in entities:
         rest = question.replace(kb.entities[entity], "")  # "who wrote Directed by John Ford?" asks for a writer
@@ -80,7 +91,7 @@ def _class_of(kb: KnowledgeBase, question: str, entities: Sequence[int], answers
             cued = _CUE[relation].search(rest) is not None
             quality = (common / len(answers), cued, common / len(found))
             if quality > best:
-                best, chosen = quality, name
+                best, chosen = quality, (name, entity)
     return chosen
 
 

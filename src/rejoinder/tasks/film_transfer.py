@@ -1,7 +1,8 @@
-"""Official Movie Dialog files (Dodge et al. 2016) into task folders.
+"""Official Movie Dialog files (Dodge et al. 2016) into task folders and back.
 
-rejoinder import mdd task1_qa_dev.txt --entities entities.txt --kb movie_kb.txt --out mdd
-rejoinder import mdd task4_reddit_dev.txt task4_reddit_cand-valid.txt --entities entities.txt --out mdd
+rejoinder import mdd task1_qa_dev.txt --kb movie_kb.txt --out mdd
+rejoinder import mdd task4_reddit_dev.txt task4_reddit_cand-valid.txt --kb movie_kb.txt --out mdd
+rejoinder export mdd --format mdd --out official
 """
 
 import re
@@ -16,9 +17,10 @@ from rejoinder.corpora.film_table import write_films
 from rejoinder.corpora.films import KnowledgeBase
 from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
 from rejoinder.tasks.build import option_id
-from rejoinder.tasks.card import Card, write_card
+from rejoinder.tasks.card import Card, read_card, write_card
 from rejoinder.tasks.film_groups import entity_matches, question_classes
 from rejoinder.tasks.moviedialog import Exchange, read_exchanges
+from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
 
 USER, MODEL = "user", "model"
@@ -128,3 +130,26 @@ def describe_exchanges(kb: KnowledgeBase, exchanges: Sequence[Exchange], task: i
         columns["entities"] = ["matched" if hit else "other" for hit in hits]
         columns["response"] = [min(exchange.response, 3) for exchange in exchanges]
     return pl.DataFrame(columns)
+
+
+NAMES = {1: "qa", 2: "recs", 3: "qarecs", 4: "reddit", 5: "joint"}
+
+
+def export_films(folder: Path, out: Path, advance: Callable[[int], object]) -> Iterator[Path]:
+    """Write a task as the official files are: exchanges, and the candidates of task 4."""
+    card, task = read_card(folder), load_selection_task(folder)
+    path = out / f"task{card.subtask}_{NAMES[card.subtask]}_{card.split}.txt"
+    texts = task.options["text"].to_list()
+    with write_atomically(path) as file:
+        for turns, correct in task.examples.select("turns", "correct").iter_rows():
+            number = (len(turns) + 1) // 2
+            start = "\n" if number == 1 and file.tell() and card.subtask != 1 else ""
+            answers = ", ".join(texts[row] for row in correct)
+            file.write(f"{start}{number} {turns[-1]['text']}\t{answers}\n".encode())
+            advance(1)
+    yield path
+    if task.shared:
+        path = out / f"task4_reddit_cand-{'valid' if card.split == 'dev' else card.split}.txt"
+        with write_atomically(path) as file:
+            file.writelines(f"1 {text}\n\n".encode() for text in texts[: task.shared])
+        yield path

@@ -10,6 +10,7 @@ import polars as pl
 
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, PROFILE_SCHEMA
 
+_NEEDED = ("examples", "options")
 _ROWS = 2_000  # examples of a hundred options each: some megabytes
 
 
@@ -30,7 +31,7 @@ class TaskWriter:
             name: (schema, {column: [] for column in schema})
             for name, schema in (("examples", EXAMPLE_SCHEMA), ("options", OPTION_SCHEMA), ("profiles", PROFILE_SCHEMA))
         }
-        self._parts = dict.fromkeys(self._tables, 0)
+        self._parts = dict.fromkeys((*self._tables, "groups"), 0)
 
     def __enter__(self) -> "TaskWriter":
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -74,9 +75,17 @@ class TaskWriter:
         if profile is not None:
             self._append("profiles", (id_, profile))
 
-    def _written(self, name: str) -> int:
-        _, columns = self._tables[name]
-        return self._parts[name] * _ROWS + len(next(iter(columns.values())))
+    def extend(self, examples: pl.DataFrame, groups: pl.DataFrame) -> None:
+        """Add many examples that choose from the pool: turns and correct rows, and their columns to break down by."""
+        numbers = pl.int_range(self.examples + 1, self.examples + 1 + examples.height, eager=True)
+        self.examples += examples.height
+        table = examples.select(id=numbers.cast(pl.String), turns="turns", options=None, correct="correct")
+        self._store("examples", table.cast(EXAMPLE_SCHEMA))
+        self.store_groups(groups)
+
+    def store_groups(self, groups: pl.DataFrame) -> None:
+        """Add columns to break down by, for all examples so far that have none yet."""
+        self._store("groups", groups)
 
     def _append(self, name: str, values: Sequence[object]) -> None:
         _, columns = self._tables[name]
@@ -87,20 +96,23 @@ class TaskWriter:
 
     def _flush(self, name: str) -> None:
         schema, columns = self._tables[name]
-        table = pl.DataFrame(columns, schema=schema)
-        table.write_parquet(self._temporary / f"{name}-{self._parts[name]:06}.parquet")
-        self._parts[name] += 1
+        self._store(name, pl.DataFrame(columns, schema=schema))
         for column in columns.values():
             column.clear()
 
+    def _store(self, name: str, table: pl.DataFrame) -> None:
+        table.write_parquet(self._temporary / f"{name}-{self._parts[name]:06}.parquet")
+        self._parts[name] += 1
+
     def _finish(self) -> None:
-        for name in self._tables:
-            if self._written(name) == 0 and name == "profiles":
-                continue
-            self._flush(name)
-            table = pl.scan_parquet(self._temporary / f"{name}-*.parquet")
-            if name == "options" and self.shared:
+        for name, (_, columns) in self._tables.items():
+            if next(iter(columns.values())) or (name in _NEEDED and not self._parts[name]):
+                self._flush(name)
+        for name, parts in self._parts.items():
+            table = pl.scan_parquet(self._temporary / f"{name}-*.parquet") if parts else None
+            if table is not None and name == "options" and self.shared:
                 table = table.with_columns(shared=pl.int_range(pl.len()) < self.shared)
-            table.sink_parquet(self._temporary / f"{name}.parquet")
+            if table is not None:
+                table.sink_parquet(self._temporary / f"{name}.parquet")
         for joined in self._temporary.glob("*s.parquet"):
             joined.replace(self.folder / joined.name)
