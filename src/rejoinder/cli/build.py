@@ -36,6 +36,7 @@ class TaskFormat(StrEnum):
 
     DSTC7 = "dstc7"
     DIALEVAL = "dialeval"
+    MDD = "mdd"
 
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write to.")]
@@ -195,11 +196,13 @@ def export(
 ) -> None:
     """Write task folders as official files: examples, answer keys and pools, or dialogues with their annotations."""
     from rejoinder.report.terminal import progress
+    from rejoinder.tasks.film_transfer import export_films
     from rejoinder.tasks.transfer import export_dialeval, export_dstc7, task_folders
 
     for task in task_folders(folder):
         with progress(f"writing {task.name}", None) as advance:
-            paths = [export_dialeval(task, out)] if format_ == "dialeval" else export_dstc7(task, out, advance)
+            write = export_films if format_ == "mdd" else export_dstc7
+            paths = [export_dialeval(task, out)] if format_ == "dialeval" else write(task, out, advance)
             for path in paths:
                 typer.echo(str(path))
 

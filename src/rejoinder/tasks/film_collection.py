@@ -9,10 +9,12 @@ import polars as pl
 
 from rejoinder.corpora.discussions import read_discussions
 from rejoinder.corpora.entities import Parser
+from rejoinder.corpora.film_table import write_films
 from rejoinder.corpora.films import KnowledgeBase
 from rejoinder.corpora.movielens import read_likes, read_tags, with_tags
 from rejoinder.corpora.ragged import Ragged
 from rejoinder.errors import UserError
+from rejoinder.files import BadInputError
 from rejoinder.tasks.card import Card, write_card
 from rejoinder.tasks.film_dialogues import Playwright, converse
 from rejoinder.tasks.film_questions import (
@@ -26,9 +28,9 @@ from rejoinder.tasks.film_questions import (
     question_keys,
     read_patterns,
 )
-from rejoinder.tasks.film_talk import Dialogue, divide_discussions, write_talk
+from rejoinder.tasks.film_talk import FEWEST, Dialogue, divide_discussions, write_talk
 from rejoinder.tasks.film_tastes import divide_users, recommend
-from rejoinder.tasks.film_transfer import Source
+from rejoinder.tasks.film_transfer import FILMS, Source
 from rejoinder.tasks.writer import TaskWriter
 
 Advance = Callable[[int], object]
@@ -84,19 +86,24 @@ def gather_sources(
 ) -> Sources:
     """Read what there is; questions of official files are held out."""
     kb = kb if tags is None else with_tags(kb, read_tags(tags, kb))
+    discussions = [] if threads is None else list(read_discussions(threads))
+    if threads and len(discussions) < FEWEST:
+        problem = f"holds {len(discussions)} discussions with a reply; task 4 needs {FEWEST} at least"
+        raise BadInputError(threads, problem)
     parser = Parser(kb.entities, kb.rank)
     return Sources(
         kb,
         packaged_patterns() if questions is None else read_patterns(questions, kb, parser),
         None if ratings is None else read_likes(ratings, kb),
-        () if threads is None else list(read_discussions(threads)),
+        discussions,
         frozenset(key for one in official if one.task == 1 for key in question_keys(one.path, kb, parser)),
     )
 
 
-def write_films(out: Path, sources: Sources, recipe: FilmRecipe, advance: Advance) -> dict[str, int]:
+def write_tasks(out: Path, sources: Sources, recipe: FilmRecipe, advance: Advance) -> dict[str, int]:
     """Write every task and split, and return how many examples each has."""
     kb, seed = sources.kb, recipe.seed
+    write_films(out / FILMS, kb)
     batches: dict[tuple[int, str], Iterator[Batch]] = {}
     for split, asked in _questions(sources, recipe).items():
         batches[1, split] = _asked(kb, asked, sources.patterns, _rng(seed, 1, split))
@@ -122,7 +129,7 @@ def _rng(seed: int, *parts: object) -> np.random.Generator:
 
 
 def _write_card(folder: Path, task: int, split: str, examples: int, options: int, seed: int) -> None:
-    write_card(folder, Card("films", task, split, examples, options, seed))
+    write_card(folder, Card("films", task, split, examples, options, seed, knowledge=f"../../{FILMS}"))
 
 
 def _write(folder: Path, kb: KnowledgeBase, batches: Iterator[Batch], advance: Advance) -> int:

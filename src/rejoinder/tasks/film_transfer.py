@@ -137,13 +137,16 @@ NAMES = {1: "qa", 2: "recs", 3: "qarecs", 4: "reddit", 5: "joint"}
 
 def export_films(folder: Path, out: Path, advance: Callable[[int], object]) -> Iterator[Path]:
     """Write a task as the official files are: exchanges, and the candidates of task 4."""
-    card, task = read_card(folder), load_selection_task(folder)
+    card = read_card(folder)
+    if card.dataset != "films":
+        raise BadInputError(folder / "task.yaml", f"{card.dataset!r} is no film task", field="dataset")
+    task = load_selection_task(folder)
     path = out / f"task{card.subtask}_{NAMES[card.subtask]}_{card.split}.txt"
     texts = task.options["text"].to_list()
     with write_atomically(path) as file:
         for turns, correct in task.examples.select("turns", "correct").iter_rows():
             number = (len(turns) + 1) // 2
-            start = "\n" if number == 1 and file.tell() and card.subtask != 1 else ""
+            start = "\n" if number == 1 and file.tell() and card.subtask > 2 else ""
             answers = ", ".join(texts[row] for row in correct)
             file.write(f"{start}{number} {turns[-1]['text']}\t{answers}\n".encode())
             advance(1)
