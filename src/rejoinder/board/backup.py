@@ -1,0 +1,109 @@
+"""Everything of a board in one archive: tables as JSON lines, files as they are; for SQLite and PostgreSQL alike."""
+
+import base64
+import io
+import json
+import shutil
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Boolean, Connection, DateTime, LargeBinary, MetaData, Table, insert, select
+
+from rejoinder.board.database import Database, sqlite_url
+from rejoinder.board.site import PARTS, Site, make_folder
+from rejoinder.errors import UserError
+from rejoinder.files import BadInputError, write_atomically
+
+_VERSIONS = "alembic_version"
+
+
+def write_backup(site: Site, out: Path) -> None:
+    """Write an archive, gzipped if its name says so; the tables of one moment, and then the files, which only grow."""
+    with write_atomically(out) as file, tarfile.open(fileobj=file, mode="w") as archive:
+        with site.database.snapshot() as connection:
+            _add(archive, "revision", (site.database.revision() or "").encode())
+            for table in _tables(connection):
+                rows = connection.execute(select(table)).mappings()
+                lines = [json.dumps({key: _to_json(value) for key, value in row.items()}) for row in rows]
+                _add(archive, f"tables/{table.name}.jsonl", "\n".join(lines).encode())
+        for part in PARTS:
+            archive.add(site.folder / part, part, filter=_finished)
+
+
+def _finished(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out what is being received."""
+    return None if Path(member.name).name.startswith(".") else member
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))
+
+
+def _tables(connection: Connection) -> list[Table]:
+    """Return the tables as they are in this database, those that others refer to first."""
+    found = MetaData()
+    found.reflect(connection)
+    return [table for table in found.sorted_tables if table.name != _VERSIONS]
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    return value
+
+
+def _from_json(value: Any, kind: object, zoned: bool) -> Any:
+    if value is None or isinstance(kind, JSON):
+        return value
+    if isinstance(kind, LargeBinary):
+        return base64.b64decode(value)
+    if isinstance(kind, DateTime):
+        moment = datetime.fromisoformat(value)
+        return moment if zoned else moment.replace(tzinfo=None)
+    return bool(value) if isinstance(kind, Boolean) else value
+
+
+def read_backup(path: Path, folder: Path, database: str | None = None) -> None:
+    """Make a new board of an archive, in the schema that it was written in, and bring that up to date."""
+    make_folder(folder)
+    try:
+        with tarfile.open(path) as archive:
+            for part in PARTS:
+                members = [member for member in archive if member.name.startswith(f"{part}/")]
+                archive.extractall(folder, members, filter="data")
+            restored = Database(database or sqlite_url(folder))
+            _fill(restored, archive)
+            restored.close()
+    except (tarfile.TarError, KeyError, OSError, EOFError) as error:
+        shutil.rmtree(folder)
+        raise BadInputError(path, f"not a backup of a board, or a damaged one ({error})") from None
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
+def _fill(restored: Database, archive: tarfile.TarFile) -> None:
+    if restored.revision() is not None:
+        raise UserError("the database holds a board already; give an empty one")
+    restored.migrate(_read(archive, "revision").decode())
+    with restored.engine.begin() as connection:
+        zoned = connection.dialect.name == "postgresql"
+        for table in _tables(connection):
+            kinds = {column.name: column.type for column in table.columns}
+            rows = [json.loads(line) for line in _read(archive, f"tables/{table.name}.jsonl").splitlines()]
+            filled = [{key: _from_json(value, kinds[key], zoned) for key, value in row.items()} for row in rows]
+            if filled:
+                connection.execute(insert(table), filled)
+    restored.migrate()
+
+
+def _read(archive: tarfile.TarFile, name: str) -> bytes:
+    member = archive.extractfile(name)
+    assert member is not None
+    return member.read()

@@ -1,0 +1,144 @@
+"""The server's background work: threads that score what waits, and one that keeps standings and final tables."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import update
+
+from rejoinder.board import standings, submissions
+from rejoinder.board.competitions import absolute
+from rejoinder.board.models import WAITING, Submission, now
+from rejoinder.board.scorer import Score
+from rejoinder.board.scorer_process import SECONDS, UNLIMITED, FaultError, ScorerDiedError, ScorerProcess
+from rejoinder.board.site import Site
+
+log = logging.getLogger("rejoinder.board")
+POLL = 2.0
+"""Seconds after which to look for what another server left, or for a competition that has closed."""
+REST = 1.0
+"""Seconds between two refreshments of the standings, which under load would take the scorers' time."""
+
+
+class Jobs:
+    """Scorers and their threads; `wake` tells them that there is work."""
+
+    def __init__(self, site: Site, scorers: int, most_bytes: int, seconds: float = SECONDS) -> None:
+        self.site, self.most_bytes, self.seconds = site, most_bytes, seconds
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._stopped = threading.Event()
+        self._leased: set[str] = set()
+        works = [self._run_scorer] * scorers + [self._run_keeper, self._run_renewal]
+        self._threads = [threading.Thread(target=work, daemon=True) for work in works]
+
+    def start(self) -> None:
+        """Start the threads."""
+        submissions.sweep(self.site)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Let the threads end what they are at."""
+        self._stopped.set()
+        self.wake()
+        for thread in self._threads:
+            thread.join()
+
+    def wake(self) -> None:
+        """Say that something changed."""
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    def wait_for(self, submission_id: str, seconds: float) -> Submission:
+        """Wait until a submission is scored or refused, but no longer than this, and return it."""
+        end = time.monotonic() + seconds
+        while True:
+            seen = self._changes
+            with self.site.database.reading() as session:
+                submission = session.get_one(Submission, submission_id)
+            left = end - time.monotonic()
+            if submission.status != WAITING or left <= 0 or self._stopped.is_set():
+                return submission
+            self._rest(seen, min(left, POLL))
+
+    def _rest(self, seen: int, seconds: float) -> None:
+        with self._changed:
+            if self._changes == seen and not self._stopped.is_set():
+                self._changed.wait(seconds)
+
+    def _repeat(self, work: Callable[[], object]) -> None:
+        """Work as long as there is some; no single piece of it ends the thread."""
+        while not self._stopped.is_set():
+            seen = self._changes
+            try:
+                worked = work()
+            except Exception:
+                log.exception("background work failed")
+                worked = False
+            if not worked:
+                self._rest(seen, POLL)
+
+    def _run_scorer(self) -> None:
+        with ScorerProcess(seconds=self.seconds) as scorer:
+            scorer.start()
+            self._repeat(lambda: self._score_one(scorer))
+
+    def _run_keeper(self) -> None:
+        with ScorerProcess(UNLIMITED) as scorer:
+            self._repeat(lambda: self._keep(scorer))
+
+    def _run_renewal(self) -> None:
+        while not self._stopped.wait(submissions.LEASE.total_seconds() / 4):
+            if leased := list(self._leased):
+                renewed = update(Submission).where(Submission.id.in_(leased), Submission.status == WAITING)
+                with self.site.database.writing() as session:
+                    session.execute(renewed.values(lease=now() + submissions.LEASE))
+
+    def _keep(self, scorer: ScorerProcess) -> None:
+        if standings.refresh(self.site, scorer) + standings.finish(self.site, scorer):
+            self._stopped.wait(REST)
+
+    def _score_one(self, scorer: ScorerProcess) -> bool:
+        with self.site.database.writing() as session:
+            submission = submissions.claim(session)
+        if submission is None:
+            return False
+        with self._lease(submission.id):
+            self._score(scorer, submission)
+        self.wake()
+        return True
+
+    @contextmanager
+    def _lease(self, submission_id: str) -> Iterator[None]:
+        self._leased.add(submission_id)
+        try:
+            yield
+        finally:
+            self._leased.discard(submission_id)
+
+    def _score(self, scorer: ScorerProcess, submission: Submission) -> None:
+        track = submission.track
+        request = Score(
+            files=absolute(self.site, track.files),
+            measures=[measure["name"] for measure in track.measures],
+            online=track.online,
+            run=str(submissions.run_file(self.site, submission.id)),
+            name=submission.filename,
+            most_bytes=self.most_bytes * submissions.PACKED,
+        )
+        try:
+            answer = scorer.ask(request)
+        except ScorerDiedError as error:
+            answer = {"error": f"{submission.filename}: {error}"}
+        except FaultError:
+            # the organiser's files, not the team's: it waits, and is tried again when its lease has run out
+            log.exception("the truth of %s cannot be read", track.slug)
+            return
+        if "error" in answer:
+            submissions.refuse(self.site, submission.id, answer["error"])
+        else:
+            submissions.record(self.site, submission.id, answer)

@@ -1,0 +1,113 @@
+"""What leaderboards and final tables show: teams compared by every measure, as JSON in the track's row."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from rejoinder.board.leaderboard import TEAM
+from rejoinder.board.models import (
+    SCORED,
+    WAITING,
+    Baseline,
+    Competition,
+    Entry,
+    Submission,
+    SubmissionScores,
+    Track,
+    new_id,
+    now,
+)
+from rejoinder.board.scorer import Compare, Row
+from rejoinder.board.scorer_process import ScorerProcess
+from rejoinder.board.site import Site
+
+
+def refresh(site: Site, scorer: ScorerProcess) -> int:
+    """Bring the standings of every track up to date, and return how many were not."""
+    with site.database.reading() as session:
+        stale = [track for track in session.scalars(select(Track)) if is_stale(track)]
+        rows = {track.id: _online_rows(session, track) for track in stale}
+    for track in stale:
+        found = scorer.ask(Compare(track.name, track.measures, rows[track.id]))
+        with site.database.writing() as session:
+            session.get_one(Track, track.id).standings = {"version": track.version, **found}
+    return len(stale)
+
+
+def is_stale(track: Track) -> bool:
+    """Whether something happened since the standings were made."""
+    return track.standings is None or track.standings["version"] != track.version
+
+
+def _online_rows(session: Session, track: Track) -> list[Row]:
+    """Return each public team's best run by each measure, as far as released; and the baselines."""
+    rows = [Row(base.name, base.online) for base in _baselines(session, track)]
+    entries = session.scalars(select(Entry).where(Entry.track_id == track.id))
+    public = (entry for entry in entries if entry.published or not track.competition.private)
+    for entry in public:
+        by_run: dict[str, list[str]] = {}
+        for measure, holder in entry.best.items():
+            by_run.setdefault(holder["run"], []).append(measure)
+        for run, measures in by_run.items():
+            rows.append(Row(TEAM + entry.team.name, session.get_one(SubmissionScores, run).online, measures))
+    return rows
+
+
+def _baselines(session: Session, track: Track) -> Iterable[Baseline]:
+    return session.scalars(select(Baseline).where(Baseline.track_id == track.id).order_by(Baseline.name.desc()))
+
+
+def finish(site: Site, scorer: ScorerProcess) -> int:
+    """Make the final tables of closed competitions once nothing waits to be scored; return how many were made."""
+    with site.database.reading() as session:
+        closed = select(Track).where(Track.competition.has(Competition.closes <= now()))
+        due = [track for track in session.scalars(closed) if track.final is None and not _waits(session, track)]
+        rows = {track.id: _final_rows(session, track) for track in due}
+    for track in due:
+        folder = site.results / f"{track.id}-{new_id()}"
+        title = f"{track.competition.name}, {track.name}"
+        found = scorer.ask(Compare(title, track.measures, rows[track.id], str(folder))) if rows[track.id] else {}
+        _record_final(site, track.id, {"measures": [], **found, "folder": folder.name})
+    return len(due)
+
+
+def _waits(session: Session, track: Track) -> bool:
+    waiting = select(Submission.id).where(Submission.track_id == track.id, Submission.status == WAITING).limit(1)
+    return session.scalar(waiting) is not None
+
+
+def _record_final(site: Site, track_id: str, final: dict[str, Any]) -> None:
+    with site.database.writing() as session:
+        track = session.get_one(Track, track_id)
+        if track.competition.state == "closed" and track.final is None:
+            track.final = final
+            return
+    shutil.rmtree(site.results / final["folder"], ignore_errors=True)  # reopened, or another server was quicker
+
+
+def final_runs(session: Session, track: Track) -> list[Submission]:
+    """Return the runs in the final table: those each team picked, or else its best by the first measure."""
+    scored = select(Submission).where(Submission.track_id == track.id, Submission.status == SCORED)
+    by_team: dict[str, list[Submission]] = {}
+    for submission in session.scalars(scored.order_by(Submission.team_id, Submission.number)):
+        by_team.setdefault(submission.team_id, []).append(submission)
+    chosen = []
+    for team_id, runs in by_team.items():
+        best = session.get_one(Entry, (team_id, track.id)).best
+        holder = next((best[measure["name"]]["run"] for measure in track.measures if measure["name"] in best), None)
+        chosen += [run for run in runs if run.picked] or [run for run in runs if run.id == holder]
+    return chosen
+
+
+def _final_rows(session: Session, track: Track) -> list[Row]:
+    runs = [Row(run.label, session.get_one(SubmissionScores, run.id).whole) for run in final_runs(session, track)]
+    return [Row(base.name, base.whole) for base in _baselines(session, track)] + runs
+
+
+def results_folder(site: Site, track: Track) -> Path | None:
+    """Return where a track's final reports are."""
+    return None if track.final is None else site.results / track.final["folder"]

@@ -1,0 +1,162 @@
+"""Who is asking, and what they may do: each route depends on one of the roles below."""
+
+import hashlib
+import hmac
+import secrets
+from typing import Annotated, Any
+
+import jinja2
+import msgspec
+from fastapi import Depends, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from rejoinder.board import accounts
+from rejoinder.board.jobs import Jobs
+from rejoinder.board.models import User
+from rejoinder.board.site import Site
+from rejoinder.board.web.limits import RateLimit
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How often something may be tried: by address, and where guessing is the danger by name too."""
+
+    sign_in: RateLimit = msgspec.field(default_factory=lambda: RateLimit(20, 60))
+    sign_in_name: RateLimit = msgspec.field(default_factory=lambda: RateLimit(10, 60))
+    register: RateLimit = msgspec.field(default_factory=lambda: RateLimit(30, 3600))
+    secrets: RateLimit = msgspec.field(default_factory=lambda: RateLimit(60, 60))
+    upload: RateLimit = msgspec.field(default_factory=lambda: RateLimit(60, 60))
+
+
+class Board(msgspec.Struct, frozen=True):
+    """A board that is being served."""
+
+    site: Site
+    jobs: Jobs
+    templates: jinja2.Environment
+    url: str
+    most_bytes: int
+    limits: Limits
+
+    @property
+    def secure(self) -> bool:
+        """Whether people come through HTTPS."""
+        return self.url.startswith("https:")
+
+    @property
+    def cookie(self) -> str:
+        """Return the cookie's name; the prefix binds it to this very host."""
+        return "__Host-board" if self.secure else "board"
+
+
+class Visitor(msgspec.Struct, frozen=True):
+    """Somebody's browser, signed in or not."""
+
+    board: Board
+    request: Request
+    secret: str
+    """The cookie's content: a signed-in visit's, or a random one that only guards forms."""
+    user: User | None
+
+    @property
+    def csrf(self) -> str:
+        """Return what forms carry along, so that no other site can send them."""
+        return hmac.new(self.secret.encode(), b"form", hashlib.sha256).hexdigest()
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Render a page."""
+        found = self.board.templates.get_template(template)
+        text = found.render(visitor=self, user=self.user, csrf=self.csrf, path=self.request.url.path, **values)
+        response = HTMLResponse(text, status)
+        if self.request.cookies.get(self.board.cookie) != self.secret:
+            self.remember(response, self.secret)
+        return response
+
+    def remember(self, response: Response, secret: str) -> None:
+        """Set the cookie."""
+        response.set_cookie(
+            self.board.cookie, secret, max_age=int(accounts.VISIT.total_seconds()), path="/",
+            secure=self.board.secure, httponly=True, samesite="lax",
+        )  # fmt: skip
+
+    def check_form(self, token: object) -> None:
+        """Refuse a form that was not made for this browser."""
+        site = self.request.headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none") or not hmac.compare_digest(str(token).encode(), self.csrf.encode()):
+            raise HTTPException(403, "this form is too old, or came from another site; load the page again")
+
+    @property
+    def address(self) -> str:
+        """Return where the request comes from, for rate limits."""
+        return self.request.client.host if self.request.client else "unknown"
+
+
+class SignInError(Exception):
+    """The page is for people who have signed in."""
+
+
+def get_board(request: Request) -> Board:
+    """Return the board that this request is for."""
+    board: Board = request.app.state.board
+    return board
+
+
+def anyone(request: Request) -> Visitor:
+    """Let everybody in."""
+    board = get_board(request)
+    secret = request.cookies.get(board.cookie, "")
+    user = None
+    if secret:
+        with board.site.database.reading() as session:
+            user = accounts.find_visitor(session, secret)
+    return Visitor(board, request, secret if len(secret) >= 32 else secrets.token_urlsafe(32), user)
+
+
+def signed_in(visitor: Annotated[Visitor, Depends(anyone)]) -> Visitor:
+    """Let people in who have signed in."""
+    if visitor.user is None:
+        raise SignInError
+    return visitor
+
+
+def in_team(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
+    """Let members of a team in."""
+    if visitor.user is None or visitor.user.team_id is None:
+        raise HTTPException(403, "make or join a team first")
+    return visitor
+
+
+def administrator(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
+    """Let administrators in."""
+    if visitor.user is None or not visitor.user.admin:
+        raise HTTPException(403, "this is for administrators")
+    return visitor
+
+
+def token_holder(request: Request) -> User:
+    """Let people in who show an API token."""
+    board = get_board(request)
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and secret:
+        with board.site.database.reading() as session:
+            user = accounts.find_bearer(session, secret.strip())
+        if user:
+            return user
+        board.limits.secrets.check(request.client.host if request.client else "unknown")
+    raise HTTPException(401, "expected the header `Authorization: Bearer TOKEN`", {"WWW-Authenticate": "Bearer"})
+
+
+Anyone = Annotated[Visitor, Depends(anyone)]
+SignedIn = Annotated[Visitor, Depends(signed_in)]
+InTeam = Annotated[Visitor, Depends(in_team)]
+Administrator = Annotated[Visitor, Depends(administrator)]
+TokenHolder = Annotated[User, Depends(token_holder)]
+
+
+async def guarded(request: Request, visitor: Anyone) -> None:
+    """Check that a form was made for the browser that sends it; for small forms, files are checked as they come."""
+    visitor.check_form((await request.form()).get("csrf", ""))
+
+
+def redirect(path: str) -> RedirectResponse:
+    """Go on to another page after a form."""
+    return RedirectResponse(path, 303)
