@@ -238,6 +238,14 @@ def test_tastes_are_users_own(likes):
     assert listed(["A", "B", "C"]) == "A, B, and C"
 
 
+def test_films_that_few_like_are_answers_more_often():
+    likes = from_lists([[0, 1, 2], [0, 1], [0, 3]])  # liked by three, two, one, one
+    tastes = draw_tastes(likes, 60_000, np.random.default_rng(0))
+    shares = np.bincount(tastes.answer) / 60_000
+    expected = [2 / 11 + 2 / 5 + 1 / 4, 3 / 11 + 3 / 5, 6 / 11, 3 / 4]
+    assert np.abs(shares - np.array(expected) / 3).max() < 0.01
+
+
 def test_dialogues_go_on_from_one_another(kb, likes):
     rng = np.random.default_rng(0)
     script = Playwright(kb, likes).write(2_000, rng)

@@ -45,14 +45,29 @@ def divide_users(likes: Ragged, rng: np.random.Generator) -> dict[str, Ragged]:
 
 
 def draw_tastes(likes: Ragged, count: int, rng: np.random.Generator) -> Tastes:
-    """Draw users and films."""
+    """Draw users, of each some films, and one more as the answer.
+
+    In the official files the film that most statements name (nine of a hundred) is the answer no more often than
+    hundreds of others: so a user's film is the answer with a chance inverse to how many like it.
+    """
     users = rng.integers(len(likes), size=count)
     sizes = likes.lengths[users]
+    answers = _draw_rare(likes, users, rng)
     wanted = np.where(rng.random(count) < SHARE_USUAL, USUAL, rng.integers(1, MOST + 1, size=count))
-    wanted = np.minimum(wanted, sizes - 1)
-    places = draw_distinct(sizes, wanted + 1, rng)
-    films = np.where(places >= 0, likes.values[likes.starts[users][:, None] + np.maximum(places, 0)], -1)
-    return Tastes(films[:, 1:].astype(np.int64), films[:, 0].astype(np.int64))
+    places = draw_distinct(sizes - 1, np.minimum(wanted, sizes - 1), rng)
+    places += places >= answers[:, None]  # all of a user's films but the answer
+    starts = likes.starts[users]
+    films = np.where(places >= 0, likes.values[starts[:, None] + np.maximum(places, 0)], -1)
+    return Tastes(films.astype(np.int64), likes.values[starts + answers].astype(np.int64))
+
+
+def _draw_rare(likes: Ragged, users: Ints, rng: np.random.Generator) -> Ints:
+    """Draw the place of one film for each user, the more likely the fewer like it."""
+    chances = np.cumsum(1 / np.bincount(likes.values)[likes.values])
+    before = np.append(0.0, chances)[likes.starts]
+    drawn = before[users] + rng.random(len(users)) * (before[users + 1] - before[users])
+    places = np.searchsorted(chances, drawn, side="right") - likes.starts[users]
+    return np.clip(places, 0, likes.lengths[users] - 1)
 
 
 def draw_distinct(sizes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
