@@ -66,8 +66,8 @@ def _draw_rare(likes: Ragged, users: Ints, rng: np.random.Generator) -> Ints:
     chances = np.cumsum(1 / np.bincount(likes.values)[likes.values])
     before = np.append(0.0, chances)[likes.starts]
     drawn = before[users] + rng.random(len(users)) * (before[users + 1] - before[users])
-    places = np.searchsorted(chances, drawn, side="right") - likes.starts[users]
-    return np.clip(places, 0, likes.lengths[users] - 1)
+    places: Ints = np.searchsorted(chances, drawn, side="right") - likes.starts[users]
+    return np.minimum(np.maximum(places, 0), likes.lengths[users] - 1)
 
 
 def draw_distinct(sizes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
