@@ -1,7 +1,17 @@
 import pytest
 
 from rejoinder.corpora.irc import Post
-from rejoinder.corpora.ubuntu import ASKER, HELPER, Funnel, addressee, cuts, is_bot, support_dialogues, without_names
+from rejoinder.corpora.ubuntu import (
+    ASKER,
+    HELPER,
+    Funnel,
+    addressee,
+    cuts,
+    is_bot,
+    is_for_bot,
+    support_dialogues,
+    without_names,
+)
 
 NICKS = {"ann", "bob", "carl", "ubottu", "x-ray"}
 
@@ -61,6 +71,19 @@ def test_the_bot_does_not_count_as_a_participant():
     assert not any(is_bot(nick) for nick in ("bob", "robot", "ubuntu"))
 
 
+@pytest.mark.parametrize(
+    "said", ["bob> !sound", "bob> ann: !sound", "bob> !info alsa | ann", "bob> ubottu: tell ann about sound"]
+)
+def test_commands_to_the_bot_are_no_part_of_the_dialogue(said):
+    (support,), _ = keep(*GOOD[:3], said, "ubottu> sound help is at the wiki", *GOOD[3:])
+    assert support == keep(*GOOD)[0][0]
+
+
+@pytest.mark.parametrize("text", ["that works!", "if a != b", "!!", "wow ! great", "ann: no !", "! is a sign"])
+def test_an_exclamation_mark_is_no_command(text):
+    assert not is_for_bot(text)
+
+
 def test_a_person_keeps_the_identity_through_changes_of_nick():
     posts = conversation(*GOOD)
     renamed = [
@@ -100,8 +123,6 @@ def test_addressees(text, nick):
         ("bob: Bob_42: both", "both"),
         ("the word bob may be a word", "the word bob may be a word"),
         ("notBob_42 stays", "notBob_42 stays"),
-        ("!info openjdk | bob", "!info openjdk"),
-        ("!pm > Bob_42", "!pm"),
     ],
 )
 def test_names_leave_the_messages(text, left):

@@ -5,6 +5,7 @@ from rejoinder.corpora.link_files import read_annotations
 from rejoinder.files import BadInputError
 from rejoinder.sample import irc
 from rejoinder.tasks.collection import write_ubuntu
+from rejoinder.tasks.description import Overlap, overlap
 from rejoinder.tasks.selection import NONE, load_selection_task
 from rejoinder.tasks.ubuntu import Gathered, Recipe, Reservoir, build_subtasks, find_logs, gather, split_by_day
 
@@ -191,3 +192,25 @@ def test_the_collection_is_complete_and_described(gathered, tmp_path):
     write_ubuntu(again, gathered, Recipe(seed=1, pool_size=6_000), knowledge, lambda _: None)
     for path in again.rglob("*.*"):
         assert path.read_bytes() == (tmp_path / path.relative_to(again)).read_bytes(), path.name
+
+
+def test_known_replies_can_be_left_out_of_dev_and_test(gathered, tasks):
+    recipe = Recipe(seed=1, pool_size=6_000, drop_known=True)
+    strict = {(subtask, split): task for subtask, split, task in build_subtasks(gathered, recipe)}
+    for subtask in (1, 2, 4):
+        assert strict[subtask, "train"].examples.equals(tasks[subtask, "train"].examples)
+    answers = {split: [text for (text,) in correct_texts(strict[1, split])] for split in ("train", "dev", "test")}
+    before = {split: [text for (text,) in correct_texts(tasks[1, split])] for split in ("dev", "test")}
+    for split in ("dev", "test"):
+        found = overlap(answers["train"], before[split])
+        assert 0 < found.alike < found.replies
+        assert overlap(answers["train"], answers[split]) == Overlap(found.replies - found.alike, 0, 0)
+
+
+def test_two_logs_of_one_name_are_refused_and_one_given_twice_is_taken_once(save, tmp_path, complaint):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        save(f"{name}/2013-01-01.txt", "[00:00] <x> hi")
+    problem = "is named 2013-01-01 too; give one of them another name"
+    assert problem in complaint(find_logs, [tmp_path])
+    assert find_logs([tmp_path / "a", tmp_path / "a" / "2013-01-01.txt"]) == [tmp_path / "a" / "2013-01-01.txt"]

@@ -58,13 +58,19 @@ def ubuntu(
     ] = None,
     knowledge: Annotated[
         str | None,
-        typer.Option("--knowledge", help="Folder of manual pages or texts for subtask 5; `man`: this machine's own."),
+        typer.Option(
+            "--knowledge", help="Manual pages or texts for subtask 5: a folder, or `man` (the machine's own)."
+        ),
     ] = None,
     candidates: Candidates = 100,
     pool_size: Annotated[int, typer.Option("--pool-size", min=2, help="Options that subtask 2 shares.")] = 120_000,
     negatives: NegativesOption = Negatives.RANDOM,
     every_cut: Annotated[
         bool, typer.Option("--every-cut", help="Cut training dialogues before every answer, not before one.")
+    ] = False,
+    drop_known: Annotated[
+        bool,
+        typer.Option("--drop-known", help="Leave out dev and test examples whose reply train has too, or nearly."),
     ] = False,
     seed: Seed = 0,
 ) -> None:
@@ -80,7 +86,12 @@ def ubuntu(
     found = find_logs(logs)
     pages = _knowledge(knowledge)
     recipe = Recipe(
-        seed=seed, candidates=candidates, pool_size=pool_size, hard=negatives == "hard", every_cut=every_cut
+        seed=seed,
+        candidates=candidates,
+        pool_size=pool_size,
+        hard=negatives == "hard",
+        every_cut=every_cut,
+        drop_known=drop_known,
     )
     with staged_folder(out, mark="description.json", kept="links") as stage:
         with progress("untangling logs", len(found)) as advance:
@@ -92,12 +103,13 @@ def ubuntu(
 
 def _knowledge(source: str | None) -> "pl.DataFrame | None":
     from rejoinder.report.terminal import progress
-    from rejoinder.tasks.knowledge import read_knowledge, read_system_manual
+    from rejoinder.tasks.knowledge import knowledge_files, read_pages
 
     if source is None:
         return None
-    with progress("reading knowledge", None) as advance:
-        return read_system_manual(advance) if source == "man" else read_knowledge(Path(source), advance)
+    paths = knowledge_files(source)
+    with progress("reading knowledge", len(paths)) as advance:
+        return read_pages(paths, advance)
 
 
 def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":

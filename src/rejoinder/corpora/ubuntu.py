@@ -14,6 +14,7 @@ MOST_BY_ONE = 0.8
 FEWEST_TURNS = 3
 
 _BOT = re.compile(r"(ub[ou]t+u|lubotu|floodbot|meetingology|mootbot|chanserv|ubot\d|kubot)\w*", re.IGNORECASE)
+_COMMAND = re.compile(r"\s*(?:\S+[:,]\s+)?!\w")
 _ADDRESS = re.compile(r"\s*@?([^\s:,]+)\s*[:,]\s*")
 
 
@@ -51,6 +52,17 @@ def is_bot(nick: str) -> bool:
     return _BOT.fullmatch(nick) is not None
 
 
+def is_for_bot(text: str) -> bool:
+    """Whether a message is a command to the bot (`!info x`, `nick: !patience`, `ubottu, tell nick about x`)."""
+    told = _ADDRESS.match(text)
+    return _COMMAND.match(text) is not None or (told is not None and is_bot(told[1]))
+
+
+def is_talk(post: Post) -> bool:
+    """Whether people talk to each other here, neither with the bot nor the bot with them."""
+    return not is_bot(post.nick) and not is_for_bot(post.text)
+
+
 def addressee(text: str, nicks: Collection[str]) -> str | None:
     """Return the nick that a message starts with (`nick: ...`, `nick, ...`), in lower case."""
     matched = _ADDRESS.match(text)
@@ -64,7 +76,7 @@ def support_dialogues(
     """Yield what passes all filters, counting what does not; `nicks` are all of the log's, in lower case."""
     for number, conversation in enumerate(conversations, 1):
         funnel.conversations += 1
-        posts = [post for post in conversation if not is_bot(post.nick)]
+        posts = [post for post in conversation if is_talk(post)]
         reason = _objection(posts, nicks)
         if reason is None:
             yield _support(posts, f"{name}-{number}", day)
@@ -98,9 +110,6 @@ def without_names(text: str, names: Collection[str]) -> str:
     lowered = {name.lower() for name in names}
     while (matched := _ADDRESS.match(text)) and matched[1].lower() in lowered:
         text = text[matched.end() :]
-    # "!factoid | nick" tells the bot whom to answer
-    spoken_to = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    text = re.sub(rf"\s*[|>]\s*(?:{spoken_to})(?![\w-])", "", text, flags=re.IGNORECASE)
     telling = [name for name in names if len(name) > 3 and not (name.isalpha() and name.islower())]
     if telling:
         pattern = "|".join(re.escape(name) for name in sorted(telling, key=len, reverse=True))

@@ -92,13 +92,12 @@ def _funnel(funnel: Funnel) -> dict[str, int]:
 
 def _write_ubuntu_corpus(out: Path, gathered: ubuntu.Gathered, recipe: ubuntu.Recipe) -> None:
     """Write the setting of Lowe et al. (2015): labelled pairs to train on, ten options for dev and test."""
-    rng = np.random.default_rng(recipe.seed)
-    for side, dialogues in ubuntu.split_by_day(gathered.dialogues, recipe.shares).items():
-        cuts = list(ubuntu.cut_dialogues(dialogues, recipe.every_cut and side == "train", rng))
+    split = ubuntu.split_by_day(gathered.dialogues, recipe.shares)
+    for side, cuts in ubuntu.cut_sides(split, recipe, ubuntu.side_seeds(recipe.seed, 0)).items():
         if side == "train":
             write_training_pairs(out / "train.csv", cuts, recipe.seed)
         else:
-            task = build_task(cuts, ubuntu.replies(dialogues), 10, seed=recipe.seed)
+            task = build_task(cuts, ubuntu.replies(split[side]), 10, seed=recipe.seed)
             write_test(out / f"{'valid' if side == 'dev' else side}.csv", task)
 
 

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
+
+Flags = NDArray[np.bool_]
 
 ALIKE = 0.9
 """Cosine of two replies' TF-IDF vectors from which they count as near-duplicates."""
@@ -50,14 +53,25 @@ class Overlap(msgspec.Struct, frozen=True):
 
 
 def overlap(known: Sequence[str], new: Sequence[str]) -> Overlap:
-    """Count the new replies that equal, or nearly equal, a known one; letter case and spacing do not matter."""
+    """Count the new replies that equal, or nearly equal, a known one."""
+    same, alike = _repeated(known, new)
+    return Overlap(len(new), int(same.sum()), int(alike.sum()))
+
+
+def is_known(known: Sequence[str], new: Sequence[str]) -> Flags:
+    """Say of each new reply whether it equals, or nearly equals, a known one."""
+    return _repeated(known, new)[1]
+
+
+def _repeated(known: Sequence[str], new: Sequence[str]) -> tuple[Flags, Flags]:
+    """Say of each new reply whether it is a known one, and whether at least nearly; case and spacing do not matter."""
     plain_known, plain_new = ([" ".join(text.lower().split()) for text in texts] for texts in (known, new))
     seen = set(plain_known)
     same = np.array([text in seen for text in plain_new], dtype=bool)
-    return Overlap(len(new), int(same.sum()), int((same | _near(plain_known, plain_new)).sum()))
+    return same, same | _near(plain_known, plain_new)
 
 
-def _near(known: list[str], new: list[str]) -> np.ndarray:
+def _near(known: list[str], new: list[str]) -> Flags:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectors = TfidfVectorizer(token_pattern=r"(?u)\S+", sublinear_tf=True)

@@ -1,40 +1,44 @@
 """Knowledge that may help to choose a reply (DSTC7, subtask 5): manual pages, other texts, course records."""
 
-import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
 
-from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
+from rejoinder.corpora.manpages import alias_of, is_markup, to_text
+from rejoinder.files import BadInputError, open_binary, write_atomically
 
 SCHEMA = pl.Schema({"title": pl.String(), "text": pl.String()})
+SYSTEM = "man"
+"""Stands for the machine's own manual."""
 _TEXT_ENDINGS = (".txt", ".md", ".markdown", ".rst")
 _SECTION = re.compile(r"\.[1-9]\w*$")
 _OVERSTRIKE = re.compile(r".\x08")
 
 
-def read_knowledge(source: Path, advance: Callable[[int], object] = lambda _: None) -> pl.DataFrame:
-    """Read every text and manual page of a folder, or a single file; the file's name is the title."""
-    paths = sorted(path for path in source.rglob("*") if _is_text(path)) if source.is_dir() else [source]
+def knowledge_files(source: str) -> list[Path]:
+    """Return every text and manual page of a folder, or a single file; `man` is the machine's own manual."""
+    path = Path(source)
+    if source == SYSTEM and not path.exists():
+        return _system_manual()
+    paths = sorted(file for file in path.rglob("*") if _is_text(file)) if path.is_dir() else [path]
     if not paths:
         raise BadInputError(source, f"holds no text; expected manual pages or {', '.join(_TEXT_ENDINGS)} files")
-    return _read_pages(paths, advance)
+    return paths
 
 
-def read_system_manual(advance: Callable[[int], object] = lambda _: None) -> pl.DataFrame:
-    """Read this machine's own manual pages on commands (sections 1 and 8)."""
+def _system_manual() -> list[Path]:
+    """Return this machine's own manual pages on commands (sections 1 and 8)."""
     try:
         folders = subprocess.run(["manpath", "-q"], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        raise BadInputError("man", "this machine has no manual; give a folder of pages instead") from None
+        raise BadInputError(SYSTEM, "this machine has no manual; give a folder of pages instead") from None
     paths = [path for folder in folders.split(":") for s in "18" for path in sorted(Path(folder, f"man{s}").glob("*"))]
     if not paths:
-        raise BadInputError("man", f"no manual pages in {folders}")
-    return _read_pages(paths, advance)
+        raise BadInputError(SYSTEM, f"no manual pages in {folders}")
+    return [path for path in paths if path.is_file()]
 
 
 def _is_text(path: Path) -> bool:
@@ -42,34 +46,36 @@ def _is_text(path: Path) -> bool:
     return path.is_file() and (name.endswith(_TEXT_ENDINGS) or _SECTION.search(name) is not None)
 
 
-def _read_pages(paths: Iterable[Path], advance: Callable[[int], object]) -> pl.DataFrame:
-    def page(path: Path) -> tuple[str, str]:
+def read_pages(paths: Iterable[Path], advance: Callable[[int], object] = lambda _: None) -> pl.DataFrame:
+    """Read each page as text; the file's name is its title."""
+    titles, texts = [], []
+    for path in paths:
         title = path.name.removesuffix(".gz")
         for ending in _TEXT_ENDINGS:
             title = title.removesuffix(ending)
-        text = (
-            _rendered(path) if _is_markup(path) else "\n".join(line for _, line in read_lines(path, errors="replace"))
-        )
+        titles.append(title)
+        texts.append(_OVERSTRIKE.sub("", _page(path)))
         advance(1)
-        return title, _OVERSTRIKE.sub("", text)
-
-    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        return pl.DataFrame(list(threads.map(page, paths)), schema=SCHEMA, orient="row")
+    return pl.DataFrame({"title": titles, "text": texts}, schema=SCHEMA)
 
 
-def _is_markup(path: Path) -> bool:
-    """Whether a page is in the formatter's language and not yet text."""
-    return re.search(rb"^[.'](TH|Dd|so|SH)\b", read_start(path), re.MULTILINE) is not None
+def _page(path: Path) -> str:
+    with open_binary(path) as file:
+        text = file.read().decode("utf-8", "replace")
+    if not is_markup(text):
+        return text
+    other = alias_of(text)
+    return to_text(text) if other is None else _of_alias(path.parent.parent / other)
 
 
-def _rendered(path: Path) -> str:
-    command = ["man", "--encoding=UTF-8", "--local-file", str(path)]
-    environment = os.environ | {"MANWIDTH": "100", "MANPAGER": "cat", "GROFF_NO_SGR": "1", "LC_ALL": "C.UTF-8"}
-    try:
-        done = subprocess.run(command, capture_output=True, env=environment, check=False)
-    except FileNotFoundError:
-        raise BadInputError(path, "a manual page in markup needs the command `man` to be read") from None
-    return done.stdout.decode("utf-8", "replace")
+def _of_alias(path: Path) -> str:
+    """Return the page that another name stands for; an alias of an alias, or of nothing, has no text."""
+    found = [file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()]
+    if not found:
+        return ""
+    with open_binary(found[0]) as file:
+        text = file.read().decode("utf-8", "replace")
+    return "" if alias_of(text) else to_text(text)
 
 
 def write_knowledge(path: Path, pages: pl.DataFrame) -> None:

@@ -13,9 +13,11 @@ import numpy as np
 
 from rejoinder.corpora.irc import Post, date_of, read_log
 from rejoinder.corpora.link_files import conversations, name_of
-from rejoinder.corpora.ubuntu import FILTERS, HELPER, Funnel, Support, cuts, is_bot, support_dialogues, without_names
+from rejoinder.corpora.ubuntu import FILTERS, HELPER, Funnel, Support, cuts, is_talk, support_dialogues, without_names
+from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
+from rejoinder.tasks.description import is_known
 from rejoinder.tasks.selection import SelectionTask
 
 Links = Callable[[Path, Sequence[Post]], Iterable[tuple[int, int]]]
@@ -31,10 +33,20 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         if not path.exists():
             raise BadInputError(path, "no such file or folder")
         inside = sorted(path.rglob("*.txt*")) if path.is_dir() else [path]
-        found += [log for log in inside if not _NOT_A_LOG.search(log.name)]
+        found += [log for log in inside if not _NOT_A_LOG.search(log.name) and not log.is_dir()]
     if not found:
         raise BadInputError(paths[0], "no logs; expected files such as 2013-01-01.ubuntu.txt.gz")
-    return found
+    return _distinct(found)
+
+
+def _distinct(logs: list[Path]) -> list[Path]:
+    """Take a log that is given twice once; two logs of one name would share one file of links."""
+    named: dict[str, Path] = {}
+    for log in logs:
+        other = named.setdefault(name_of(log), log)
+        if not log.samefile(other):
+            raise BadInputError(log, f"{other} is named {name_of(log)} too; give one of them another name")
+    return list(named.values())
 
 
 _NOT_A_LOG = re.compile(r"\.annotation\.txt|licen[cs]e|readme", re.IGNORECASE)
@@ -80,7 +92,7 @@ def gather(logs: Sequence[Path], links: Links, pool_size: int, seed: int, advanc
         posts = [post for post in read_log(path) if post.kind in ("message", "action")]
         gathered.dialogues += _untangle(path, posts, links, gathered.funnel)
         for post in posts:
-            if not is_bot(post.nick):
+            if is_talk(post):
                 pool.add(without_names(post.text, {post.nick}))
         advance(1)
     gathered.utterances = pool.kept
@@ -145,6 +157,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     without_answer: float = 0.2
     hard: bool = False
     every_cut: bool = False
+    drop_known: bool = False
+    """Whether dev and test lose the examples whose reply train has too."""
     shares: tuple[float, float, float] = (0.8, 0.1, 0.1)
 
 
@@ -153,8 +167,8 @@ def build_subtasks(gathered: Gathered, recipe: Recipe) -> Iterator[tuple[int, st
     split = split_by_day(gathered.dialogues, recipe.shares)
     similar = similar_by_words() if recipe.hard else None
     for subtask in (1, 2, 4):
-        seeds = {side: np.random.SeedSequence([recipe.seed, subtask, number]) for number, side in enumerate(SPLITS)}
-        cut = {side: _cut_side(side, split[side], recipe, seeds[side]) for side in SPLITS}
+        seeds = side_seeds(recipe.seed, subtask)
+        cut = cut_sides(split, recipe, seeds)
         pool = _pool(gathered, cut, recipe) if subtask == 2 else []
         for number, side in enumerate(SPLITS, 1):
             first_id = (subtask * 10 + number) * room(len(cut[side])) + 1
@@ -167,9 +181,27 @@ def build_subtasks(gathered: Gathered, recipe: Recipe) -> Iterator[tuple[int, st
             yield subtask, side, build_task(cut[side], wrong, recipe.candidates, without, seed, similar, first_id)
 
 
-def _cut_side(side: str, dialogues: Sequence[Support], recipe: Recipe, seed: np.random.SeedSequence) -> list[Cut]:
-    every = recipe.every_cut and side == "train"
-    return list(cut_dialogues(dialogues, every, np.random.default_rng(seed)))
+def side_seeds(*seed: int) -> dict[str, np.random.SeedSequence]:
+    """Return a seed for each side."""
+    return {side: np.random.SeedSequence([*seed, number]) for number, side in enumerate(SPLITS)}
+
+
+def cut_sides(
+    split: dict[str, list[Support]], recipe: Recipe, seeds: dict[str, np.random.SeedSequence]
+) -> dict[str, list[Cut]]:
+    """Cut the dialogues of each side; if so wished, leave out what of dev and test train answers too."""
+    cut = {}
+    for side in SPLITS:
+        every = recipe.every_cut and side == "train"
+        cut[side] = list(cut_dialogues(split[side], every, np.random.default_rng(seeds[side])))
+    if recipe.drop_known:
+        answers = {side: [one.replies[0] for one in cut[side]] for side in SPLITS}
+        for side in ("dev", "test"):
+            known = is_known(answers["train"], answers[side])
+            cut[side] = [one for one, drop in zip(cut[side], known, strict=True) if not drop]
+            if not cut[side]:
+                raise UserError(f"train answers all of {side} too: nothing is left of it")
+    return cut
 
 
 def room(examples: int) -> int:
