@@ -11,13 +11,14 @@ import msgspec
 from rejoinder import __version__
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, fingerprint, open_binary, staged_folder, write_atomically
-from rejoinder.recipe import Recipe, make_system
+from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, Lesson, needed_extra
 from rejoinder.tasks.load import Task
 from rejoinder.watch import Watch, unwatched
 
 CARD = "model.yaml"
+_PARTS = "parts"
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 
@@ -57,6 +58,9 @@ def train_model(
     the end.
     """
     system = make_system(given.recipe)
+    for source in system.part_sources():
+        if not _is_model(source):
+            make_system(read_recipe(source))  # a mistake should show before anything is trained
     sources = [given.train, *([given.dev] if given.dev else [])]
     for path, task in sources:
         _check_kind(given.recipe, system, path, task)
@@ -79,6 +83,9 @@ def train_model(
             watch=watch,
             prepare_only=prepare_only,
         )
+        for number, source in enumerate(system.part_sources()):
+            _make_part(given, source, folder / _PARTS / str(number), lesson)
+        system.parts = _load_parts(system, folder)
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
@@ -97,8 +104,31 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
         except msgspec.DecodeError as error:
             raise BadInputError(folder / CARD, str(error)) from None
     system = make_system(card.recipe, folder / CARD)
-    system.load(folder)
+    system.parts = _load_parts(system, folder)
+    with needed_extra(card.recipe.name):
+        system.load(folder)
     return card, system
+
+
+def _make_part(given: Assignment, source: str, place: Path, lesson: Any) -> None:
+    """Copy a trained model, or train a recipe, so that the model it becomes part of is self-contained."""
+    if _is_model(source):
+        shutil.copytree(source, place)
+        return
+    part = msgspec.structs.replace(given, recipe=read_recipe(source))
+    train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch)
+
+
+def _is_model(source: str) -> bool:
+    return (Path(source) / CARD).is_file()
+
+
+def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:
+    parts = [load_model(folder / _PARTS / str(number)) for number in range(len(system.part_sources()))]
+    for source, (card, part) in zip(system.part_sources(), parts, strict=True):
+        if part.task is not system.task:
+            raise UserError(f"{source} ({card.recipe.name}) answers another kind of task")
+    return [part for _, part in parts]
 
 
 def predict(

@@ -20,7 +20,8 @@ _P_LEVELS = {"p < 0.001": 0.001, "p < 0.01": 0.01, "p < 0.05": 0.05, "p ≥ 0.05
 _P_COLOURS = ["#0f766e", "#2dba9d", "#a7ded2", "#cbd5e133"]
 
 
-def _styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart) -> alt.Chart:
+def styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart | alt.HConcatChart) -> alt.Chart:
+    """Give a chart the colours that all have."""
     styled = chart.configure(background="transparent", font="system-ui, sans-serif")
     styled = styled.configure_axis(
         labelColor=INK, titleColor=INK, gridColor="#94a3b840", domainColor=INK, labelLimit=220
@@ -33,7 +34,7 @@ def _styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart) -> alt.Chart:
 
 def means_chart(comparison: Comparison) -> alt.Chart:
     """Plot means with 95% intervals by every measure, best first; the best tie group in colour."""
-    return _styled(alt.concat(*(_means(by) for by in comparison.measures), columns=2, spacing=28))
+    return styled(alt.concat(*(_means(by) for by in comparison.measures), columns=2, spacing=28))
 
 
 def _means(by: MeasureComparison) -> alt.LayerChart:
@@ -83,7 +84,7 @@ def p_value_chart(by: MeasureComparison) -> alt.Chart:
     ink = alt.when(alt.datum.p < _P_LEVELS["p < 0.01"]).then(alt.value("white")).otherwise(alt.value(INK))
     labels = base.mark_text(fontSize=10).encode(text="shown:N", color=ink)
     width = max(44 * (len(runs) - 1), 340)  # wide enough for the title
-    return _styled((cells + labels).properties(width=width, height=alt.Step(30)))
+    return styled((cells + labels).properties(width=width, height=alt.Step(30)))
 
 
 def _level(p: float) -> str:
@@ -116,7 +117,7 @@ def differences_chart(by: MeasureComparison, points: int = 200) -> alt.Chart:
         )
     )
     zero = alt.Chart(pl.DataFrame({"y": [0.0]})).mark_rule(color=INK, strokeDash=[4, 4]).encode(y="y:Q")
-    return _styled((lines + zero).properties(width=_WIDTH, height=240))
+    return styled((lines + zero).properties(width=_WIDTH, height=240))
 
 
 def to_svg(chart: alt.Chart) -> str:

@@ -1,7 +1,7 @@
 """What answers a task: a system is made from a recipe's settings, learns from a lesson, and turns a task into a run."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +50,12 @@ class System(ABC, Generic[TaskT, RunT]):
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
+        self.parts: list[Any] = []
+        """Trained systems that this one is made of, in the order of `part_sources`."""
+
+    def part_sources(self) -> Sequence[str]:
+        """Return which recipes or models this system is made of; recipes learn from the same lesson, before it."""
+        return ()
 
     def fit(self, lesson: Lesson[TaskT]) -> None:  # some have nothing to learn
         """Learn."""
@@ -83,6 +89,8 @@ SYSTEMS = {
     "random": "rejoinder.systems.retrieval:Random",
     "tfidf": "rejoinder.systems.retrieval:Tfidf",
     "bm25": "rejoinder.systems.retrieval:Bm25",
+    "ensemble": "rejoinder.systems.ensemble:Ensemble",
+    "abstain": "rejoinder.systems.abstain:Abstain",
 }
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 

@@ -1,0 +1,122 @@
+"""`rejoinder fuse` and `reliability`: commands on run files."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rejoinder.cli.app import app
+from rejoinder.cli.learn import PredictionFormat
+
+if TYPE_CHECKING:
+    from rejoinder.measures.calibration import Forecasts
+    from rejoinder.runs.selection import SelectionRun
+    from rejoinder.tasks.selection import SelectionTask
+
+
+class Fusion(StrEnum):
+    """How rankings are put together."""
+
+    RANKS = "ranks"
+    SCORES = "scores"
+    STACK = "stack"
+
+
+@app.command(epilog="Example: rejoinder fuse bm25.json bi.json --task test --out fused.json")
+def fuse(
+    runs: Annotated[list[Path], typer.Argument(help="Runs on the same task, in any format.")],
+    task: Annotated[Path, typer.Option("--task", help="The task that they answer.")],
+    out: Annotated[Path, typer.Option("--out", help="Run file to write.")],
+    method: Annotated[
+        Fusion, typer.Option("--method", help="Reciprocal ranks, mean of scores, or weights learned on dev (stack).")
+    ] = Fusion.RANKS,
+    dev: Annotated[Path | None, typer.Option("--dev", help="For stack: a task with answers to learn from.")] = None,
+    dev_runs: Annotated[
+        list[Path] | None, typer.Option("--dev-run", help="For stack: the same systems' runs on it, in the same order.")
+    ] = None,
+    format_: Annotated[PredictionFormat, typer.Option("--format", help="Of the run file.")] = PredictionFormat.DSTC7,
+) -> None:
+    """Put the rankings of several runs together."""
+    from rejoinder.files import BadInputError
+    from rejoinder.runs.convert import write_run
+    from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, stack
+
+    asked, found = _read(task, runs)
+    if method == "stack":
+        if dev is None or len(dev_runs or []) != len(runs):
+            raise BadInputError("--method stack", f"needs --dev and a --dev-run for each of the {len(runs)} runs")
+        known, known_runs = _read(dev, dev_runs or [])
+        fused = stack(found, learn_stack(known_runs, known.truth().correct))
+    else:
+        fused = fuse_ranks(found) if method == "ranks" else fuse_scores(found)
+    for note in write_run(out, fused, asked.unanswered(), format_.value):
+        typer.echo(f"note: {note}", err=True)
+
+
+def _read(task: Path, runs: list[Path]) -> "tuple[SelectionTask, list[SelectionRun]]":
+    from rejoinder.files import BadInputError
+    from rejoinder.report.terminal import progress
+    from rejoinder.runs import read_selection_run
+    from rejoinder.tasks.load import load_task
+    from rejoinder.tasks.selection import SelectionTask
+
+    with progress("reading runs", len(runs) + 1) as advance:
+        asked = load_task(task)
+        if not isinstance(asked, SelectionTask):
+            raise BadInputError(task, "holds dialogues to judge; only rankings of options can be fused")
+        advance(1)
+        found = []
+        for path in runs:
+            found.append(read_selection_run(path, asked.unanswered()))
+            advance(1)
+    return asked, found
+
+
+@app.command(epilog="Example: rejoinder reliability ubuntu/subtask_4/test run.json --out reliability.svg")
+def reliability(
+    truth: Annotated[Path, typer.Argument(help="A task with answers, or an answer key.")],
+    run: Annotated[Path, typer.Argument(help="A run with confidences between 0 and 1.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Chart to write: .svg or .png.")] = None,
+) -> None:
+    """Say whether a run's confidences are deserved, and how much can be answered at which precision."""
+    from rejoinder.files import BadInputError
+    from rejoinder.measures.calibration import calibration_error, coverage_at, of_best_option, of_none, risk_coverage
+    from rejoinder.report.tables import table_of
+    from rejoinder.report.terminal import print_table
+    from rejoinder.runs import read_selection_run
+    from rejoinder.tasks.selection import SelectionTruth
+    from rejoinder.tasks.truth import read_truth
+
+    if out is not None and out.suffix not in (".svg", ".png"):
+        raise BadInputError(out, "a chart is written as .svg or .png")
+    answers = read_truth(truth, None, None, None)
+    if not isinstance(answers, SelectionTruth):
+        raise BadInputError(truth, "holds judgements; confidences in options are asked for")
+    found = read_selection_run(run, answers)
+    forecasts = {"best option": of_best_option(found, answers)}
+    none = of_none(found, answers)
+    if none is not None:
+        forecasts["none of these"] = none
+    curve = risk_coverage(forecasts["best option"])
+    rows = [(f"calibration error, {name}", f"{calibration_error(given):.4f}") for name, given in forecasts.items()]
+    rows.append(("area under risk and coverage", f"{curve['risk'].to_numpy().mean():.4f}"))
+    rows += [
+        (f"answered at a precision of {wanted}", f"{coverage_at(curve, wanted):.1%}") for wanted in (0.5, 0.7, 0.9)
+    ]
+    print_table(table_of(f"{found.name} on {truth.name}", ("confidences", "value"), rows))
+    if out is not None:
+        _draw(forecasts, out)
+
+
+def _draw(forecasts: "dict[str, Forecasts]", out: Path) -> None:
+    from rejoinder.files import write_atomically
+    from rejoinder.report.plots import save_png, to_svg
+    from rejoinder.report.reliability import reliability_chart
+
+    chart = reliability_chart(forecasts)
+    if out.suffix == ".png":
+        save_png(chart, out)
+        return
+    with write_atomically(out) as file:
+        file.write(to_svg(chart).encode())

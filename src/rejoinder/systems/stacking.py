@@ -1,0 +1,154 @@
+"""Put rankings of the same examples together: by ranks, by scores, or by weights that are learned."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from rejoinder.runs.selection import SelectionRun
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_LEAST = 1e-9
+
+
+def align(runs: Sequence[SelectionRun], scales: Sequence[float]) -> pl.DataFrame:
+    """Return every option that any run chose, with its place (`rank_0`, ...) and strength (`score_0`, ...) in each.
+
+    An option that a run has not is worse than all that it has.
+    """
+    tables = [_ranked(run, number, scale) for number, (run, scale) in enumerate(zip(runs, scales, strict=True))]
+    found = pl.concat([table.select("example", "option") for table in tables]).unique(maintain_order=True)
+    for number, table in enumerate(tables):
+        found = found.join(table, on=["example", "option"], how="left", maintain_order="left").with_columns(
+            pl.col(f"rank_{number}").fill_null(pl.col(f"rank_{number}").max().over("example") + 1).fill_null(1),
+            pl.col(f"score_{number}").fill_null(pl.col(f"score_{number}").min().over("example")).fill_null(0.0),
+        )
+    return found.sort("example", maintain_order=True)
+
+
+def _ranked(run: SelectionRun, number: int, scale: float) -> pl.DataFrame:
+    return run.choices.select(
+        "example",
+        "option",
+        pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example").alias(f"rank_{number}"),
+        pl.Series(f"score_{number}", strengths(run, scale), dtype=pl.Float64),
+    )
+
+
+def scale_of(run: SelectionRun) -> float:
+    """Return the spread of a run's scores; 0: they are shares of a whole, which are taken by their logarithm."""
+    scores = run.choices["score"].to_numpy()
+    totals = run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy()
+    shares = (scores >= 0).all() and (totals <= 1 + 1e-6).all()
+    return 0.0 if shares else float(scores.std()) or 1.0
+
+
+def strengths(run: SelectionRun, scale: float) -> Floats:
+    """Return scores on one scale for all systems, which `scale_of` another of the system's runs has set."""
+    scores = run.choices["score"].to_numpy()
+    return np.asarray(scores / scale if scale else np.log(np.maximum(scores, _LEAST)))
+
+
+def fuse_ranks(runs: Sequence[SelectionRun], constant: float = 60.0) -> SelectionRun:
+    """Sum 1 / (60 + rank) over the runs (reciprocal rank fusion: Cormack, Clarke and Büttcher 2009)."""
+    table = align(runs, [1.0] * len(runs))
+    total = pl.sum_horizontal(1 / (constant + pl.col(f"rank_{number}")) for number in range(len(runs)))
+    return _sorted("ranks", table.select("example", "option", score=total))
+
+
+def fuse_scores(runs: Sequence[SelectionRun]) -> SelectionRun:
+    """Take the mean of each example's scores, of mean 0 and spread 1 in every run (CombSUM: Fox and Shaw 1994)."""
+    table = align(runs, [scale_of(run) for run in runs])
+    standard = [
+        ((column - column.mean().over("example")) / column.std().over("example")).fill_nan(0.0).fill_null(0.0)
+        for column in (pl.col(f"score_{number}") for number in range(len(runs)))
+    ]
+    mean = table.select(pl.mean_horizontal(standard)).to_series().to_numpy()
+    return _sorted("scores", with_shares(table, mean))
+
+
+def features(table: pl.DataFrame, runs: int) -> Floats:
+    """Return what stacking weighs, an option a row: each run's score, and the logarithm of its rank."""
+    columns = [(pl.col(f"score_{number}"), -pl.col(f"rank_{number}").log()) for number in range(runs)]
+    return table.select(
+        column.alias(f"{number}") for number, column in enumerate(column for pair in columns for column in pair)
+    ).to_numpy()
+
+
+class Stack(NamedTuple):
+    """What stacking has learned: each run's scale, and the weights of `features`."""
+
+    scales: Floats
+    weights: Floats
+
+
+def stack(runs: Sequence[SelectionRun], learned: Stack) -> SelectionRun:
+    """Rank by learned weights of the runs' scores and ranks."""
+    table = align(runs, learned.scales.tolist())
+    return _sorted("stack", with_shares(table, features(table, len(runs)) @ learned.weights))
+
+
+def learn_stack(runs: Sequence[SelectionRun], correct: pl.DataFrame) -> Stack:
+    """Learn to stack from runs and the correct options (columns `example`, `option`)."""
+    scales = np.array([scale_of(run) for run in runs])
+    table = align(runs, scales.tolist())
+    weights = learn_weights(features(table, len(runs)), table["example"].to_numpy(), is_correct(table, correct))
+    return Stack(scales, weights)
+
+
+def is_correct(table: pl.DataFrame, correct: pl.DataFrame) -> NDArray[np.bool_]:
+    """Return which rows of (example, option) are correct."""
+    marked = table.select("example", "option").join(
+        correct.select("example", "option", pl.lit(True).alias("right")),
+        on=["example", "option"],
+        how="left",
+        maintain_order="left",
+    )
+    return marked["right"].fill_null(False).to_numpy()
+
+
+def learn_weights(values: Floats, example: NDArray[Any], correct: NDArray[np.bool_], penalty: float = 1.0) -> Floats:
+    """Return the weights of a conditional logit: a softmax over each example's options that favours the correct ones.
+
+    Rows of an example stand together. Where several options are correct, their shares are summed; examples of which
+    no correct option is among the rows teach nothing. Columns are scaled first, so that the penalty treats them alike.
+    """
+    taught = np.isin(example, np.unique(example[correct]))
+    values, example, correct = values[taught], example[taught], correct[taught]
+    if not len(values):
+        return np.zeros(values.shape[1])
+    scale = values.std(axis=0)
+    scale[scale == 0] = 1.0
+    scaled, starts = values / scale, np.flatnonzero(np.diff(example, prepend=-1))
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        logits = scaled @ weights
+        whole, right = softmax(logits, starts), softmax(np.where(correct, logits, -np.inf), starts)
+        mass = np.add.reduceat(np.where(correct, whole, 0.0), starts)
+        value = -np.log(np.maximum(mass, 1e-300)).sum() + penalty / 2 * weights @ weights
+        return float(value), scaled.T @ (whole - right) + penalty * weights
+
+    found = minimize(loss, np.zeros(values.shape[1]), jac=True, method="L-BFGS-B")
+    return np.asarray(found.x / scale)
+
+
+def softmax(logits: Floats, starts: Rows) -> Floats:
+    """Return the softmax within groups of rows that start at `starts`."""
+    sizes = np.diff(starts, append=len(logits))
+    powers = np.exp(logits - np.repeat(np.maximum.reduceat(logits, starts), sizes))
+    return np.asarray(powers / np.repeat(np.add.reduceat(powers, starts), sizes))
+
+
+def with_shares(table: pl.DataFrame, logits: Floats) -> pl.DataFrame:
+    """Return the options with shares of each example's whole as scores."""
+    starts = np.flatnonzero(np.diff(table["example"].to_numpy().astype(np.int64), prepend=-1))
+    return table.select("example", "option").with_columns(score=pl.Series(softmax(logits, starts)))
+
+
+def _sorted(name: str, table: pl.DataFrame) -> SelectionRun:
+    return SelectionRun(name, table.sort("example", "score", descending=[False, True], maintain_order=True))

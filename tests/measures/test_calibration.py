@@ -1,0 +1,54 @@
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.calibration import calibration_curve
+
+from rejoinder.errors import UserError
+from rejoinder.measures.calibration import (
+    Forecasts,
+    calibration_error,
+    coverage_at,
+    of_best_option,
+    of_none,
+    reliability,
+    risk_coverage,
+)
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.tasks.selection import SelectionTruth, to_pairs
+
+
+@pytest.fixture
+def forecasts():
+    rng = np.random.default_rng(0)
+    confidence = rng.random(1000)
+    return Forecasts(confidence, rng.random(1000) < confidence**2)
+
+
+def test_bins_are_scikit_learns_quantiles(forecasts):
+    right, confidence = calibration_curve(forecasts.right, forecasts.confidence, n_bins=10, strategy="quantile")
+    table = reliability(forecasts)
+    assert table["examples"].to_list() == [100] * 10
+    assert table["confidence"].to_numpy() == pytest.approx(confidence)
+    assert table["right"].to_numpy() == pytest.approx(right)
+    assert calibration_error(forecasts) == pytest.approx(np.abs(right - confidence).mean())
+
+
+def test_risk_and_coverage_by_hand():
+    curve = risk_coverage(Forecasts(np.array([0.2, 0.9, 0.6, 0.4]), np.array([True, True, False, True])))
+    assert curve["coverage"].to_list() == [0.25, 0.5, 0.75, 1.0]
+    assert curve["risk"].to_list() == pytest.approx([0, 1 / 2, 1 / 3, 1 / 4])
+    assert [coverage_at(curve, wanted) for wanted in (0.5, 0.75, 0.9)] == [1.0, 1.0, 0.25]
+    assert coverage_at(risk_coverage(Forecasts(np.array([0.9]), np.array([False]))), 0.5) == 0
+
+
+def test_forecasts_of_a_run():
+    truth = SelectionTruth(pl.Series(["x", "y", "z"]), to_pairs([0, 1, 2], ["a", "NONE", "b"]))
+    rows = [(0, "a", 0.7), (0, "NONE", 0.3), (1, "NONE", 0.6), (1, "b", 0.4), (2, "NONE", 0.8), (2, "a", 0.2)]
+    choices = pl.DataFrame(rows, {"example": pl.UInt32, "option": pl.String, "score": pl.Float64}, orient="row")
+    options = of_best_option(SelectionRun("run", choices), truth)
+    assert (options.confidence.tolist(), options.right.tolist()) == ([0.7, 0.4, 0.2], [True, False, False])
+    none = of_none(SelectionRun("run", choices), truth)
+    assert (none.confidence.tolist(), none.right.tolist()) == ([0.3, 0.6, 0.8], [False, True, False])
+    assert of_none(SelectionRun("run", choices.filter(pl.col("option") != "NONE")), truth) is None
+    with pytest.raises(UserError, match="no confidences between 0 and 1"):
+        of_best_option(SelectionRun("run", choices.with_columns(score=pl.col("score") * 9)), truth)

@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rejoinder.errors import UserError
+from rejoinder.measures.calibration import calibration_error, of_best_option, of_none
+from rejoinder.measures.selection import score
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.abstain import Abstain
+from rejoinder.systems.ranking import offered, to_run
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.tasks.selection import EXAMPLE_SCHEMA, NONE, OPTION_SCHEMA, SelectionTask
+from rejoinder.watch import unwatched
+
+OPTIONS = 20
+
+
+class Noisy(SelectionSystem):
+    """Scores the right option higher, but for noise: where there is none, no score stands out."""
+
+    def predict(self, task, watch=unwatched):
+        rng = np.random.default_rng(task.examples.height)
+        pairs = offered(task)
+        right = task.examples["correct"].list.first().fill_null(10**6).to_numpy()
+        return to_run(task, "noisy", pairs, 3.5 * (right[pairs.example] == pairs.row) + rng.normal(size=len(pairs.row)))
+
+
+def task_of(examples, seed, without=0.2):
+    rng = np.random.default_rng(seed)
+    options = [rng.choice(100, OPTIONS, replace=False).tolist() for _ in range(examples)]
+    correct = [[] if rng.random() < without else [own[0]] for own in options]
+    table = pl.DataFrame(
+        {
+            "id": [str(number) for number in range(examples)],
+            "turns": [[{"speaker": "a", "text": "hello"}]] * examples,
+            "options": options,
+            "correct": correct,
+        },
+        schema=EXAMPLE_SCHEMA,
+    )
+    texts = [f"text {number}" for number in range(100)]
+    return SelectionTask(table, pl.DataFrame({"id": texts, "text": texts}, schema=OPTION_SCHEMA))
+
+
+def trained(dev, **settings):
+    system = Abstain(Abstain.Settings("noisy", **settings))
+    system.parts = [Noisy(None)]
+    system.fit(Lesson(train=dev, dev=dev, work=Path("unused")))
+    return system
+
+
+@pytest.fixture(scope="module")
+def test_task():
+    return task_of(3001, seed=2)
+
+
+def test_none_takes_its_place_by_its_probability(test_task):
+    run = trained(task_of(1000, seed=1)).predict(test_task)
+    truth = test_task.truth()
+    assert run.choices.group_by("example").len()["len"].unique().to_list() == [OPTIONS + 1]
+    assert run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy() == pytest.approx(1)
+    assert calibration_error(of_none(run, truth)) < 0.03
+    assert calibration_error(of_best_option(run, truth)) < 0.05
+
+
+def test_abstaining_scores_better_than_always_answering(test_task):
+    truth = test_task.truth()
+    always = score(Noisy(None).predict(test_task), truth, ["DSTC7"])["DSTC7"].mean()
+    perhaps = score(trained(task_of(1000, seed=1)).predict(test_task), truth, ["DSTC7"])["DSTC7"].mean()
+    answered = task_of(3001, seed=2, without=0.0)
+    subtask_1 = score(Noisy(None).predict(answered), answered.truth(), ["DSTC7"])["DSTC7"].mean()
+    assert perhaps > always + 0.1
+    assert perhaps > subtask_1 - 0.05
+
+
+def test_it_can_be_learned_where_every_example_has_an_answer(test_task):
+    system = trained(task_of(1000, seed=1, without=0.0))
+    assert calibration_error(of_none(system.predict(test_task), test_task.truth())) < 0.03
+
+
+@pytest.mark.parametrize("precision", [0.8, 0.95])
+def test_a_wanted_precision_is_kept(test_task, precision):
+    run = trained(task_of(2000, seed=1), precision=precision).predict(test_task)
+    first = run.choices.group_by("example", maintain_order=True).first()
+    given = first.filter(pl.col("option") != NONE)
+    right = given.join(test_task.truth().correct, on=["example", "option"], how="semi").height
+    assert right / given.height > precision - 0.03
+    assert given.height > 500
+
+
+def test_it_is_saved_and_loaded(test_task, tmp_path):
+    system = trained(task_of(500, seed=1), precision=0.9)
+    system.save(tmp_path)
+    again = Abstain(system.settings)
+    again.parts = system.parts
+    again.load(tmp_path)
+    assert isinstance(again.predict(test_task), SelectionRun)
+    assert again.predict(test_task).choices.equals(system.predict(test_task).choices)
+
+
+def test_what_cannot_be_learned_is_said():
+    with pytest.raises(UserError, match="learned on dev"):
+        Abstain(Abstain.Settings("noisy")).fit(Lesson(train=task_of(5, 1), work=Path("unused")))
+    with pytest.raises(UserError, match=r"no confidence reaches a precision of 1\.01"):
+        trained(task_of(200, seed=1), precision=1.01)
+    with pytest.raises(UserError, match="nothing can be learned"):
+        trained(task_of(50, seed=1, without=1.0))

@@ -1,0 +1,90 @@
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import softmax as scipy_softmax
+from sklearn.linear_model import LogisticRegression
+
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, learn_weights, softmax, stack
+
+
+def run_of(scores):
+    """Take {example: {option: score}}."""
+    rows = [
+        (example, option, float(score))
+        for example, options in enumerate(scores)
+        for option, score in sorted(options.items(), key=lambda item: -item[1])
+    ]
+    schema = {"example": pl.UInt32, "option": pl.String, "score": pl.Float64}
+    return SelectionRun("run", pl.DataFrame(rows, schema=schema, orient="row"))
+
+
+def random_runs(examples, options, seed=0):
+    """Make two noisy views of the same truth, the second better, and the truth: option 0 is right."""
+    rng = np.random.default_rng(seed)
+    truth = np.zeros((examples, options))
+    truth[:, 0] = 1
+    views = [3 * truth + 3 * rng.normal(size=truth.shape), 30 * truth + 15 * rng.normal(size=truth.shape)]
+    runs = [run_of([{f"o{place}": score for place, score in enumerate(row)} for row in view]) for view in views]
+    example = pl.Series("example", np.arange(examples), dtype=pl.UInt32)
+    return runs, pl.DataFrame([example]).with_columns(option=pl.lit("o0"))
+
+
+def best(run):
+    return run.choices.group_by("example", maintain_order=True).first()["option"].to_list()
+
+
+def test_a_worked_example_of_both_fusions():
+    one, two = run_of([{"a": 9, "b": 5, "c": 1}]), run_of([{"b": 30, "c": 20, "a": 10}])
+    fused = fuse_ranks([one, two]).choices
+    assert fused["option"].to_list() == ["b", "a", "c"]
+    assert fused["score"].to_list() == pytest.approx([1 / 62 + 1 / 61, 1 / 61 + 1 / 63, 1 / 63 + 1 / 62])
+    # standard scores: 1, 0, -1 and -1, 1, 0
+    assert fuse_scores([one, two]).choices["score"].to_list() == pytest.approx(scipy_softmax([0.5, 0, -0.5]))
+
+
+def test_what_a_run_lacks_is_worse_than_all_it_has():
+    fused = fuse_ranks([run_of([{"a": 2, "b": 1}]), run_of([{"c": 5, "b": 4}])]).choices
+    assert fused["option"].to_list() == ["a", "c", "b"]
+    assert fused["score"].to_list() == pytest.approx([1 / 61 + 1 / 63, 1 / 61 + 1 / 63, 2 / 62])
+
+
+def test_stacking_beats_its_members_and_leans_on_the_better_one():
+    runs, correct = random_runs(400, 10, seed=1)
+    tests, _ = random_runs(400, 10, seed=2)
+    learned = learn_stack(runs, correct)
+    scores = [np.mean(np.array(best(run)) == "o0") for run in (*tests, stack(tests, learned))]
+    assert scores[2] > scores[1] + 0.02 > scores[0]
+
+
+def test_a_stack_does_not_depend_on_what_else_is_asked():
+    runs, correct = random_runs(100, 10)
+    learned = learn_stack(runs, correct)
+    alone = [SelectionRun("", run.choices.filter(pl.col("example") == 7)) for run in runs]
+    whole = stack(runs, learned).choices.filter(pl.col("example") == 7)
+    assert stack(alone, learned).choices["score"].to_list() == pytest.approx(whole["score"].to_list())
+
+
+def test_with_two_options_a_conditional_logit_is_a_logistic_regression_on_differences():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(600, 3))
+    values /= values.std(axis=0)
+    example = np.repeat(np.arange(300), 2)
+    first = rng.random(300) < 1 / (1 + np.exp(-(values[::2] - values[1::2]) @ [1.0, -2.0, 0.5]))
+    correct = np.stack([first, ~first], axis=1).ravel()
+    peer = LogisticRegression(fit_intercept=False, tol=1e-8).fit(values[::2] - values[1::2], first)
+    assert learn_weights(values, example, correct) == pytest.approx(peer.coef_[0], abs=1e-3)
+
+
+def test_several_correct_options_share_the_credit_and_examples_without_one_teach_nothing():
+    values = np.array([[1.0], [1.0], [0.0], [5.0], [6.0]])
+    example = np.array([0, 0, 0, 1, 1])
+    both = learn_weights(values, example, np.array([True, True, False, False, False]))
+    assert both[0] > 0
+    assert learn_weights(values[3:], example[3:], np.array([False, False])) == pytest.approx([0])
+
+
+def test_softmax_within_groups():
+    logits = np.array([1.0, 2.0, 1000.0, 3.0, -5.0])
+    found = softmax(logits, np.array([0, 2, 3]))
+    assert found == pytest.approx([*scipy_softmax([1, 2]), 1, *scipy_softmax([3, -5])])

@@ -1,0 +1,75 @@
+import json
+
+import pytest
+
+from rejoinder.tasks.build import Cut, build_task
+
+
+@pytest.fixture
+def folders(tmp_path):
+    replies = [f"try command number {number} with option {number * 7}" for number in range(60)]
+    for split, numbers in (("train", range(20)), ("dev", range(20, 40)), ("test", range(40, 60))):
+        cuts = [Cut((("a", f"what about number {number}"),), (replies[number],)) for number in numbers]
+        build_task(cuts, [(reply,) for reply in replies], 10, 0.2, seed=1, first_id=numbers[0]).save(
+            tmp_path / "task" / split
+        )
+    return tmp_path
+
+
+def recipe(folder, text):
+    path = folder / "mine.yaml"
+    path.write_text("about: mine\n" + text)
+    return path
+
+
+def measured(cli, truth, run):
+    return json.loads(cli("score", truth, run, "--json")[1])["runs"][0]["measures"]["MRR"]["mean"]
+
+
+def test_models_are_made_of_recipes_and_of_models(cli, folders):
+    task, model, whole = folders / "task", folders / "bm25.model", folders / "whole.model"
+    assert cli("train", "bm25", "--task", task, "--out", model)[0] == 0
+    stacked = recipe(folders, f"system: ensemble\nsettings: {{members: [tfidf, {model}]}}")
+    assert cli("train", stacked, "--task", task, "--out", whole)[0] == 0
+    for part in model.iterdir():  # a model is whole without those it was made of
+        part.unlink()
+    inside = recipe(folders, f"system: abstain\nsettings: {{ranker: {whole}}}")
+    assert cli("train", inside, "--task", task, "--out", folders / "none.model")[0] == 0
+    assert cli("predict", folders / "none.model", "--task", task / "test", "--out", folders / "run.json")[0] == 0
+    assert measured(cli, task / "test", folders / "run.json") > 0.5
+    code, out, _ = cli("reliability", task / "test", folders / "run.json", "--out", folders / "chart.svg")
+    assert code == 0
+    assert "calibration error, none of these" in out
+    assert (folders / "chart.svg").read_text().startswith("<svg")
+
+
+def test_mistakes_in_parts_are_named(cli, folders):
+    task = folders / "task"
+    for text, message in (
+        ("system: ensemble\nsettings: {members: [tfidf, bm52]}", "did you mean 'bm25'?"),
+        ("system: ensemble\nsettings: {members: []}", "an ensemble needs members"),
+        ("system: abstain", "settings"),
+    ):
+        code, _, err = cli("train", recipe(folders, text), "--task", task, "--out", folders / "m")
+        assert (code, message in err) == (2, True), err
+    code, _, err = cli("train", "words", "--task", task / "train", "--out", folders / "m")
+    assert (code, "stacking learns its weights on dev" in err) == (2, True)
+    assert not (folders / "m").exists()
+
+
+def test_runs_are_fused(cli, folders):
+    task, files = folders / "task", {}
+    for name in ("bm25", "tfidf"):
+        cli("train", name, "--task", task, "--out", folders / f"{name}.model")
+        for split in ("dev", "test"):
+            files[name, split] = folders / f"{name}.{split}.json"
+            cli("predict", folders / f"{name}.model", "--task", task / split, "--out", files[name, split])
+    pair, out = (files["bm25", "test"], files["tfidf", "test"]), folders / "fused.json"
+    learned = ("--dev", task / "dev", "--dev-run", files["bm25", "dev"], "--dev-run", files["tfidf", "dev"])
+    for more in ((), ("--method", "scores"), ("--method", "stack", *learned)):
+        assert cli("fuse", *pair, "--task", task / "test", "--out", out, *more)[0] == 0
+        assert measured(cli, task / "test", out) > 0.5
+    code, _, err = cli("fuse", *pair, "--task", task / "test", "--out", out, "--method", "stack")
+    assert (code, "needs --dev and a --dev-run for each of the 2 runs" in err) == (2, True)
+    code, _, err = cli("fuse", *pair, "--task", task / "dev", "--out", out)
+    assert (code, "is not in the truth" in err or "missing" in err) == (2, True)
