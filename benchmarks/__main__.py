@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.results import Section, to_markdown
 
-TOPICS = ("files", "judgement", "sample", "scoring", "startup", "statistics", "ubuntu")
+TOPICS = ("files", "films", "judgement", "sample", "scoring", "startup", "statistics", "ubuntu")
 SLOW = ("growth",)
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 

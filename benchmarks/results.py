@@ -10,7 +10,18 @@ from typing import NamedTuple
 
 from benchmarks.measuring import Timing
 
-LIBRARIES = ("ir-measures", "msgspec", "numpy", "polars", "pytrec-eval-terrier", "ranx", "rejoinder", "scipy", "typer")
+LIBRARIES = (
+    "flashtext",
+    "ir-measures",
+    "msgspec",
+    "numpy",
+    "polars",
+    "pytrec-eval-terrier",
+    "ranx",
+    "rejoinder",
+    "scipy",
+    "typer",
+)
 
 
 class Goal(NamedTuple):
