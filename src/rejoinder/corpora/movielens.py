@@ -110,7 +110,7 @@ def _scan(path: Path, columns: Mapping[str, type[pl.DataType]]) -> pl.LazyFrame:
 
 def _collect(path: Path, table: pl.LazyFrame) -> pl.DataFrame:
     try:
-        return table.collect()
+        return table.collect(engine="streaming")
     except pl.exceptions.PolarsError as error:
         raise BadInputError(path, str(error).splitlines()[0]) from None
 
@@ -127,10 +127,11 @@ def read_likes(path: Path, kb: KnowledgeBase, movies: Path | None = None) -> Rag
     tied = films.select("movie", title=title).filter(pl.col("title") >= 0)
     columns = {"userId": pl.Int64, "movieId": pl.Int64, "rating": pl.Float64}
     ratings = _scan(path, columns).rename({"userId": "user", "movieId": "movie"})
-    rated = ratings.join(tied.lazy(), on="movie").with_columns(pl.len().over("title").alias("ratings"))
-    wanted = (pl.col("rating") == FULL) & (pl.col("ratings") >= FEWEST_RATINGS)
-    liked = rated.filter(wanted).select("user", "title").unique().filter(pl.len().over("user") > 1)
-    likes = _collect(path, liked).sort("user", "title")
+    rated = ratings.join(tied.lazy(), on="movie")
+    known = rated.group_by("title").len().filter(pl.col("len") >= FEWEST_RATINGS)
+    full = rated.filter(pl.col("rating") == FULL).join(known, on="title", how="semi")
+    likes = _collect(path, full.select("user", "title").unique()).filter(pl.len().over("user") > 1)
+    likes = likes.sort("user", "title")
     if not likes.height:
         raise BadInputError(path, "no user gave five stars to two films of the knowledge base")
     number = likes["user"].rank("dense").to_numpy().astype(np.int64) - 1

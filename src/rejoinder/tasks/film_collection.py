@@ -17,6 +17,7 @@ from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.tasks.card import Card, write_card
 from rejoinder.tasks.film_dialogues import Playwright, converse
+from rejoinder.tasks.film_joint import write_joint
 from rejoinder.tasks.film_questions import (
     Patterns,
     Questions,
@@ -120,7 +121,10 @@ def write_tasks(out: Path, sources: Sources, recipe: FilmRecipe, advance: Advanc
         _write_card(folder, task, split, built[f"task_{task}/{split}"], len(kb), seed)
     if sources.discussions:
         built |= _write_discussions(out, sources, recipe, advance)
-    built |= _write_joint(out, recipe, len(kb), advance)
+    for split, size in recipe.sizes(recipe.joint).items():
+        folder = out / "task_5" / split
+        built[f"task_5/{split}"], options = write_joint(out, split, size, _rng(seed, 5, split), advance)
+        _write_card(folder, 5, split, built[f"task_5/{split}"], options, seed)
     return dict(sorted(built.items(), key=lambda item: (item[0][:6], SPLITS.index(item[0][7:]))))
 
 
@@ -143,7 +147,7 @@ def _write(folder: Path, kb: KnowledgeBase, batches: Iterator[Batch], advance: A
 
 
 def _questions(sources: Sources, recipe: FilmRecipe) -> dict[str, Questions]:
-    """Choose the questions of each split; where they run out, training questions are asked again in other words."""
+    """Choose the questions of each split; where they run out, training questions are asked again, in drawn words."""
     rng = _rng(recipe.seed, 1, "split")
     asked = all_questions(sources.kb, sources.patterns)
     allowed = ~np.isin(asked.keys(sources.kb), np.fromiter(sources.held_out, np.int64))
@@ -192,46 +196,3 @@ def _write_discussions(out: Path, sources: Sources, recipe: FilmRecipe, advance:
         built[f"task_4/{split}"] = examples
         advance(examples)
     return built
-
-
-def _write_joint(out: Path, recipe: FilmRecipe, entities: int, advance: Advance) -> dict[str, int]:
-    """Write task 5 (section 2.5): exchanges of all tasks, an equal share of each, every one with its own context.
-
-    All options of all tasks are its pool.
-    """
-    built = {}
-    for split, size in recipe.sizes(recipe.joint).items():
-        folders = {task: out / f"task_{task}" / split for task in (1, 2, 3, 4)}
-        present = {task: folder for task, folder in folders.items() if folder.is_dir()}
-        rng = _rng(recipe.seed, 5, split)
-        parts = [_sampled(folder, task, size // len(present), rng, entities) for task, folder in present.items()]
-        examples = pl.concat(parts)
-        examples = examples[rng.permutation(examples.height)]
-        with TaskWriter(out / "task_5" / split) as writer:
-            for option in _joint_options(present):
-                writer.row(option)
-            for start in range(0, examples.height, _BATCH):
-                part = examples[start : start + _BATCH]
-                writer.extend(part, part.select("task", "response"))
-                advance(part.height)
-        built[f"task_5/{split}"] = writer.examples
-        _write_card(out / "task_5" / split, 5, split, writer.examples, len(writer.rows), recipe.seed)
-    return built
-
-
-def _sampled(folder: Path, task: int, size: int, rng: np.random.Generator, entities: int) -> pl.DataFrame:
-    """Draw exchanges of one task; the options of task 4 come after all entities."""
-    columns = pl.scan_parquet(folder / "examples.parquet").select("turns", "correct")
-    groups = pl.scan_parquet(folder / "groups.parquet").select(pl.col("response").cast(pl.Int64))
-    table = pl.concat([columns, groups], how="horizontal").with_row_index("row")
-    height = int(table.select(pl.len()).collect().item())
-    chosen = pl.Series(np.sort(rng.choice(height, min(size, height), replace=False)), dtype=pl.UInt32)
-    shift = pl.element() + (entities if task == 4 else 0)
-    drawn = table.filter(pl.col("row").is_in(chosen.implode())).drop("row")
-    return drawn.with_columns(pl.col("correct").list.eval(shift.cast(pl.UInt32)), task=pl.lit(task)).collect()
-
-
-def _joint_options(folders: dict[int, Path]) -> Iterator[tuple[str, str]]:
-    first = min(folders)
-    for task in (first, 4) if 4 in folders and first != 4 else (first,):
-        yield from pl.read_parquet(folders[task] / "options.parquet").select("id", "text").iter_rows()

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rejoinder.corpora.entities import Parsed, Parser, tokenise
+from rejoinder.corpora.entities import Parser, tokenise
 from rejoinder.corpora.films import RELATIONS, KnowledgeBase
+from rejoinder.corpora.ragged import Ints, Numbers
 
 CLASSES = {
     ("directed_by", True): "movie to director",
@@ -27,6 +27,10 @@ CLASSES = {
 }
 """The classes of table 8, and two more of the official files, by relation and whether a film is asked about."""
 
+LATER = 3
+"""The third and all later responses of a discussion are one group (table 10)."""
+
+_BATCH = 20_000
 _CUES = {
     "directed_by": r"direct|film-?maker",
     "written_by": r"writ|wrote|screen ?play|author|script|penned",
@@ -95,27 +99,38 @@ def _way(kb: KnowledgeBase, question: str, entities: Sequence[int], answers: set
     return chosen
 
 
+def match_names(parser: Parser, inputs: Sequence[str], replies: Sequence[str]) -> list[str]:
+    """Return the column of table 10: `matched` where entities match, else `other`."""
+    return ["matched" if hit else "other" for hit in entity_matches(parser, inputs, replies)]
+
+
 def entity_matches(parser: Parser, inputs: Sequence[str], replies: Sequence[str]) -> list[bool]:
     """Say where two different entities stand, one in the input and one in the reply (section 2.4).
 
     Everyday words are titles and tags too (`Up`, `great`), so that an entity counts only where it is written like its
     name, has a capital letter or a figure, and is written so in most places where its symbol is found in these texts.
     """
-    parsed = parser.parse([*inputs, *replies])
-    named = _named(parser, parsed)
-    owner = np.repeat(np.arange(len(parsed)), np.diff(parsed.starts))
-    found: list[set[int]] = [set() for _ in range(len(parsed))]
-    for text, entity in zip(owner[named].tolist(), parsed.entities[named].tolist(), strict=True):
-        found[text].add(entity)
-    asked, given = found[: len(inputs)], found[len(inputs) :]
-    return [bool(one and other) and len(one | other) > 1 for one, other in zip(asked, given, strict=True)]
+    everywhere = np.zeros(parser.symbols, np.int64)
+    sides = [_names(parser, texts, everywhere) for texts in (inputs, replies)]
+    so_written = np.bincount(np.concatenate([symbols for _, symbols, _ in sides]), minlength=parser.symbols)
+    usual = 2 * so_written > everywhere
+    found: list[list[set[int]]] = []
+    for texts, symbols, entities in sides:
+        sets: list[set[int]] = [set() for _ in inputs]
+        for text, entity in zip(texts[usual[symbols]].tolist(), entities[usual[symbols]].tolist(), strict=True):
+            sets[text].add(entity)
+        found.append(sets)
+    return [bool(one and other) and len(one | other) > 1 for one, other in zip(*found, strict=True)]
 
 
-def _named(parser: Parser, parsed: Parsed) -> NDArray[np.bool_]:
-    symbols = np.maximum(parsed.symbols, 0)
-    named = parsed.exact & parser.capital[parsed.entities]
-    known = parsed.symbols >= 0
-    everywhere = np.bincount(symbols[known], minlength=parser.symbols)
-    so_written = np.bincount(symbols[named], minlength=parser.symbols)
-    usual = (2 * so_written > everywhere)[symbols]
-    return np.asarray(named & usual)
+def _names(parser: Parser, texts: Sequence[str], everywhere: Ints) -> tuple[Ints, Numbers, Numbers]:
+    """Return which text has which symbol and entity written like a name; add up how often symbols are found at all."""
+    parts = []
+    for start in range(0, len(texts), _BATCH):
+        parsed = parser.parse(texts[start : start + _BATCH])
+        everywhere += np.bincount(parsed.symbols[parsed.symbols >= 0], minlength=parser.symbols)
+        named = parsed.exact & parser.capital[parsed.entities]
+        owner = start + np.repeat(np.arange(len(parsed)), np.diff(parsed.starts))
+        parts.append((owner[named], parsed.symbols[named], parsed.entities[named]))
+    owners, symbols, entities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return owners, symbols, entities

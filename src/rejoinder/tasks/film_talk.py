@@ -12,7 +12,7 @@ import polars as pl
 
 from rejoinder.corpora.entities import Parser
 from rejoinder.tasks.build import option_id
-from rejoinder.tasks.film_groups import entity_matches
+from rejoinder.tasks.film_groups import LATER, match_names
 from rejoinder.tasks.writer import TaskWriter
 
 Dialogue = tuple[str, ...]
@@ -59,8 +59,7 @@ def write_talk(
                 writer.add(str(len(asked) + 1), turns, correct if candidates else None, correct)
                 asked.append(dialogue[place - 1])
                 given.append(dialogue[place])
-                responses.append(min((place + 1) // 2, 3))
-        hits = entity_matches(parser, asked, given)
-        entities = ["matched" if hit else "other" for hit in hits]
+                responses.append(min((place + 1) // 2, LATER))
+        entities = match_names(parser, asked, given)
         writer.store_groups(pl.DataFrame({"response": responses, "entities": entities}))
     return writer.examples, len(writer.rows)

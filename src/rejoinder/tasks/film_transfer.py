@@ -18,7 +18,7 @@ from rejoinder.corpora.films import KnowledgeBase
 from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
 from rejoinder.tasks.build import option_id
 from rejoinder.tasks.card import Card, read_card, write_card
-from rejoinder.tasks.film_groups import entity_matches, question_classes
+from rejoinder.tasks.film_groups import LATER, match_names, question_classes
 from rejoinder.tasks.moviedialog import Exchange, read_exchanges
 from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
@@ -81,6 +81,7 @@ def import_films(
     """
     folder = out / f"task_{source.task}" / source.split
     kept: list[Exchange] = []
+    responses: list[int] = []
     discussion = source.task == 4
     with TaskWriter(folder) as writer:
         for option in _pool(kb, candidates, discussion):
@@ -88,11 +89,13 @@ def import_films(
         writer.shared = len(writer.rows) if candidates and discussion else 0
         for exchange in read_exchanges(source.path, frozenset(kb.entities), whole=discussion):
             _add(writer, exchange, discussion)
-            kept.append(msgspec.structs.replace(exchange, context=()))
+            responses.append(min(exchange.response, LATER) if discussion else exchange.response)
+            if source.task in (1, 4):
+                kept.append(msgspec.structs.replace(exchange, context=()))
             advance(1)
         if not writer.examples:
             raise BadInputError(source.path, "holds no exchange with an answer")
-    groups = describe_exchanges(kb, kept, source.task)
+    groups = pl.DataFrame({"response": responses}).hstack(_break_downs(kb, kept, source.task))
     with write_atomically(folder / "groups.parquet") as file:
         groups.write_parquet(file)
     sources = {path.name: "official" for path in (source.path, candidates) if path is not None}
@@ -117,19 +120,17 @@ def _add(writer: TaskWriter, exchange: Exchange, discussion: bool) -> None:
     writer.add(exchange.id, turns, own if writer.shared else None, correct)
 
 
-def describe_exchanges(kb: KnowledgeBase, exchanges: Sequence[Exchange], task: int) -> pl.DataFrame:
-    """Return the columns to break down by: response (tables 9, 10), class of question (8), entity match (10)."""
-    columns: dict[str, list[object]] = {"response": [exchange.response for exchange in exchanges]}
-    parser = Parser(kb.entities, kb.rank)
+def _break_downs(kb: KnowledgeBase, exchanges: Sequence[Exchange], task: int) -> pl.DataFrame:
+    """Return the columns to break down by: class of question (table 8) or entity match (table 10)."""
     messages = [exchange.message for exchange in exchanges]
     answers = [exchange.answers for exchange in exchanges]
+    columns: dict[str, list[str | None]] = {}
     if task == 1:
-        columns["question"] = [*question_classes(kb, parser, messages, answers)]
+        columns["question"] = question_classes(kb, Parser(kb.entities, kb.rank), messages, answers)
     if task == 4:
-        hits = entity_matches(parser, messages, [replies[0] for replies in answers])
-        columns["entities"] = ["matched" if hit else "other" for hit in hits]
-        columns["response"] = [min(exchange.response, 3) for exchange in exchanges]
-    return pl.DataFrame(columns)
+        replies = [given[0] for given in answers]
+        columns["entities"] = [*match_names(Parser(kb.entities, kb.rank), messages, replies)]
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
 NAMES = {1: "qa", 2: "recs", 3: "qarecs", 4: "reddit", 5: "joint"}
