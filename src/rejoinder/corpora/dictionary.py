@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import polars as pl
 
-from rejoinder.corpora.entities import Parsed, Parser, Tokens, tokenise
-from rejoinder.corpora.ragged import Ints
+from rejoinder.corpora.entities import Parsed, Parser
+from rejoinder.corpora.ragged import Numbers
+from rejoinder.corpora.tokens import tokenise
 
 FEWEST = 5
 """How often a word must occur to be in the dictionary."""
@@ -26,17 +27,12 @@ class Dictionary:
         """Return the entities and known words of each text; other words are left out."""
         tokens = tokenise(texts)
         parsed, places = self.parser.parse_tokens(tokens)
-        words = _plain_words(tokens, parsed, places).to_frame("word")
-        symbols = parsed.symbols.copy()
-        found = words.join(self._known, on="word", how="left", maintain_order="left")["symbol"]
-        symbols[symbols < 0] = found.cast(pl.Int32).fill_null(-1).to_numpy()
+        known = tokens.lower().to_frame("word").join(self._known, on="word", how="left", maintain_order="left")
+        word: Numbers = known["symbol"].cast(pl.Int32).fill_null(-1).to_numpy()
+        symbols = np.where(parsed.symbols < 0, word[tokens.codes[places]], parsed.symbols)
         kept = np.flatnonzero(symbols >= 0)
         starts = np.searchsorted(kept, parsed.starts)
         return Parsed(starts, symbols[kept], parsed.entities[kept], parsed.exact[kept])
-
-
-def _plain_words(tokens: Tokens, parsed: Parsed, places: Ints) -> pl.Series:
-    return tokens.words.gather(places[parsed.symbols < 0]).str.to_lowercase()
 
 
 def build_dictionary(parser: Parser, batches: Iterable[Sequence[str]], fewest: int = FEWEST) -> Dictionary:
@@ -44,8 +40,9 @@ def build_dictionary(parser: Parser, batches: Iterable[Sequence[str]], fewest: i
     counted = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
     for texts in batches:
         tokens = tokenise(texts)
-        words = _plain_words(tokens, *parser.parse_tokens(tokens)).to_frame("word")
-        more = words.group_by("word").agg(pl.len().cast(pl.UInt32).alias("count"))
+        parsed, places = parser.parse_tokens(tokens)
+        counts = np.bincount(tokens.codes[places[parsed.symbols < 0]], minlength=len(tokens.words))
+        more = pl.DataFrame({"word": tokens.lower(), "count": counts.astype(np.uint32)})
         counted = pl.concat([counted, more]).group_by("word").agg(pl.col("count").sum())
     frequent = counted.filter(pl.col("count") >= fewest).sort("count", "word", descending=[True, False])
     return Dictionary(parser, frequent["word"].to_list())

@@ -16,28 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rejoinder.corpora.ragged import Ints, Numbers, Ragged, group, to_starts
+from rejoinder.corpora.lookup import Lookup
+from rejoinder.corpora.ragged import Ints, Numbers, Ragged, group
+from rejoinder.corpora.tokens import Tokens, tokenise
 
-_TOKEN = r"\w+|[^\w\s]"
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 Hashes = NDArray[np.uint64]
-
-
-class Tokens(msgspec.Struct, frozen=True):
-    """The words and marks of some texts, one after the other."""
-
-    starts: Ints
-    words: pl.Series
-
-    def lower(self) -> pl.Series:
-        """Return the words in lower case."""
-        return self.words.str.to_lowercase()
-
-
-def tokenise(texts: Sequence[str] | pl.Series) -> Tokens:
-    """Cut texts into words and punctuation marks."""
-    found = pl.Series("text", texts, dtype=pl.String).str.normalize("NFC").str.extract_all(_TOKEN)
-    return Tokens(to_starts(found.list.len().to_numpy()), found.list.explode(empty_as_null=False, keep_nulls=False))
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -66,7 +50,7 @@ class Parser:
         tokens = tokenise(names)
         rank = np.zeros(len(names), np.int64) if rank is None else rank
         self._vocabulary = tokens.lower().unique(maintain_order=True).to_frame("word").with_row_index("token")
-        words = self.numbers(tokens.lower())
+        words = self.numbers(tokens)
         ends = self._plant(tokens.starts, words)
         order = np.lexsort((np.arange(len(names)), rank))
         order = order[ends[order] >= 0]  # a name without any word or mark can never be read
@@ -79,10 +63,11 @@ class Parser:
         self.capital = pl.Series(names, dtype=pl.String).str.contains(r"[\p{Lu}\p{N}]").to_numpy()
         """Whether a name has a capital letter or a figure, as few everyday words have."""
 
-    def numbers(self, words: pl.Series) -> Ints:
+    def numbers(self, tokens: Tokens) -> Ints:
         """Return each word's number, -1 for a word that no entity has."""
-        found = words.to_frame("word").join(self._vocabulary, on="word", how="left", maintain_order="left")
-        return found["token"].cast(pl.Int64).fill_null(-1).to_numpy()
+        distinct = tokens.lower().to_frame("word")
+        found = distinct.join(self._vocabulary, on="word", how="left", maintain_order="left")
+        return found["token"].cast(pl.Int64).fill_null(-1).to_numpy()[tokens.codes]
 
     def _plant(self, starts: Ints, words: Ints) -> Ints:
         """Build the tree and return the node at which each name ends.
@@ -101,7 +86,7 @@ class Parser:
             node[active] = 1 + planted + place
             planted += len(level)
             levels.append(level)
-        self._keys = np.concatenate([*levels, np.zeros(0, np.int64)])
+        self._nodes = Lookup(np.concatenate([*levels, np.zeros(0, np.int64)]))
         self._first = np.zeros(self._vocabulary.height + 1, np.int64)  # the last one is for unknown words, -1
         for top in levels[:1]:
             self._first[top] = 1 + np.arange(len(top))
@@ -112,12 +97,12 @@ class Parser:
         nodes, first = np.unique(ends[np.sort(order)], return_index=True)
         by_entity = np.argsort(first, kind="stable")
         self.symbols = len(nodes)
-        self._symbol: Numbers = np.full(len(self._keys) + 1, -1, np.int32)
+        self._symbol: Numbers = np.full(int(ends.max(initial=0)) + 1, -1, np.int32)
         self._symbol[nodes[by_entity]] = np.arange(len(nodes))
 
     def _remember_spelling(self, tokens: Tokens, order: Ints) -> None:
         starts, lengths = tokens.starts[order], np.diff(tokens.starts)[order]
-        hashes = _hash_stretches(_hash_words(tokens.words), starts, lengths)
+        hashes = _hash_stretches(tokens, starts, lengths)
         self._spelling, first = np.unique(hashes, return_index=True)
         self._spelled: Numbers = order[first].astype(np.int32)
 
@@ -134,9 +119,8 @@ class Parser:
             more = at + depth < end
             at, end, node = at[more], end[more], node[more]
             following = words[at + depth]
-            keys = node * self._vocabulary.height + following
-            place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            found = (self._keys[place] == keys) & (following >= 0)
+            place = self._nodes.find(node * self._vocabulary.height + following)
+            found = (place >= 0) & (following >= 0)
             at, end, node = at[found], end[found], place[found] + 1
             depth += 1
         return length, symbol
@@ -148,7 +132,7 @@ class Parser:
 
     def parse_tokens(self, tokens: Tokens) -> tuple[Parsed, Ints]:
         """Return what texts hold, and the position at which each item starts."""
-        length, symbol = self.match(tokens.starts, self.numbers(tokens.lower()))
+        length, symbol = self.match(tokens.starts, self.numbers(tokens))
         taken = np.flatnonzero(_consume(tokens.starts, length))
         starts = np.searchsorted(taken, tokens.starts)
         entities, exact = self._meant(tokens, taken, length[taken], symbol[taken])
@@ -158,7 +142,7 @@ class Parser:
         entities, exact = np.full(len(taken), -1, np.int32), np.zeros(len(taken), np.bool_)
         known = np.flatnonzero(symbol >= 0)
         if len(known):
-            hashes = _hash_stretches(_hash_words(tokens.words), taken[known], length[known])
+            hashes = _hash_stretches(tokens, taken[known], length[known])
             place = np.minimum(np.searchsorted(self._spelling, hashes), len(self._spelling) - 1)
             exact[known] = self._spelling[place] == hashes
             likeliest = self.members.values[self.members.starts[symbol[known]]]
@@ -177,14 +161,11 @@ def _consume(starts: Ints, length: Ints) -> NDArray[np.bool_]:
     return taken
 
 
-def _hash_words(words: pl.Series) -> Hashes:
-    return words.hash(seed=0).to_numpy()
-
-
-def _hash_stretches(words: Hashes, starts: Ints, lengths: Ints) -> Hashes:
+def _hash_stretches(tokens: Tokens, starts: Ints, lengths: Ints) -> Hashes:
     """Hash stretches of words, as polynomials of their words' hashes."""
+    words = tokens.words.hash(seed=0).to_numpy()
     hashes = np.zeros(len(starts), np.uint64)
     for depth in range(int(lengths.max(initial=0))):
         active = lengths > depth
-        hashes[active] = hashes[active] * _PRIME + words[starts[active] + depth]
+        hashes[active] = hashes[active] * _PRIME + words[tokens.codes[starts[active] + depth]]
     return hashes

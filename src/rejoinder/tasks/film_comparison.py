@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from rejoinder.corpora.entities import Parser, tokenise
+from rejoinder.corpora.entities import Parser
 from rejoinder.corpora.films import KnowledgeBase
+from rejoinder.corpora.tokens import tokenise
 from rejoinder.tasks.film_groups import question_classes
 from rejoinder.tasks.film_transfer import Source
 from rejoinder.tasks.moviedialog import read_exchanges
@@ -38,14 +39,14 @@ def profile(parser: Parser, messages: Sequence[str], answers: Iterable[int], cla
     """Describe messages."""
     tokens = tokenise(messages)
     parsed, places = parser.parse_tokens(tokens)
-    words = tokens.lower().gather(places).to_list()
+    words = tokens.lower().gather(tokens.codes[places]).to_list()
     items = ["[]" if symbol >= 0 else word for symbol, word in zip(parsed.symbols.tolist(), words, strict=True)]
     bounds = parsed.starts.tolist()
     forms = Counter(_LIST.sub("[]", " ".join(items[start:end])) for start, end in pairwise(bounds))
     count = max(len(messages), 1)
     return Profile(
         len(messages),
-        len(tokens.words) / count,
+        len(tokens) / count,
         items.count("[]") / count,
         sum(answers) / count,
         frozenset(item for item in items if item != "[]"),

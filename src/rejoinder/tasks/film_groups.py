@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from rejoinder.corpora.entities import Parser, tokenise
+from rejoinder.corpora.entities import Parser
 from rejoinder.corpora.films import RELATIONS, KnowledgeBase
 from rejoinder.corpora.ragged import Ints, Numbers
+from rejoinder.corpora.tokens import tokenise
 
 CLASSES = {
     ("directed_by", True): "movie to director",
@@ -73,7 +74,7 @@ def question_ways(
 def _mentions(parser: Parser, texts: Sequence[str]) -> list[list[int]]:
     """Return the entities that start at any word of each text, all of a symbol."""
     tokens = tokenise(texts)
-    _, symbols = parser.match(tokens.starts, parser.numbers(tokens.lower()))
+    _, symbols = parser.match(tokens.starts, parser.numbers(tokens))
     places = np.flatnonzero(symbols >= 0)
     bounds = np.searchsorted(places, tokens.starts).tolist()
     members = parser.members.take(symbols[places])
