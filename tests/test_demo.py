@@ -34,5 +34,5 @@ def test_better_systems_score_better_in_the_report(folder):
     overview = re.findall(r'<th scope="row">([^<]*)</th>', page.split("Overview by DSTC7</h2>")[1].split("</table>")[0])
     assert overview[-1] == "random"
     judges = re.findall(r'<th scope="row">([^<]*)</th>', page.split("Overview by NMD(A)</h2>")[1].split("</table>")[0])
-    assert judges[0] == "words"
+    assert judges[0] == "kernel"
     assert judges.index("train mean") < judges.index("uniform")

@@ -19,13 +19,15 @@ from rejoinder.report.tables import score_table
 from rejoinder.report.terminal import print_table, progress
 from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.runs import dstc7 as dstc7_runs
+from rejoinder.runs.judgement import JudgementRun
 from rejoinder.sample import advising, films, helpdesk, irc
-from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_by_position, judge_uniformly
-from rejoinder.systems.linear_judge import judge_by_words
+from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_uniformly
+from rejoinder.systems.kernel_judge import KernelJudge
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
+from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.tasks.selection import SelectionTask
 
 Utterances = Sequence[tuple[str, tuple[str, ...]]]
@@ -40,7 +42,7 @@ _SYSTEMS = {
     "train mean": "gives the mean distribution of the training votes",
     "train mean by turn": "gives that mean for the turn's place and speaker",
     "popularity (oracle)": "looks at the truth and takes its most popular label (BL-popularity): a bound, not a system",
-    "words": "predicts the distribution from the words by ridge regression",
+    "kernel": "predicts the distribution from n-grams and cues by kernel ridge regression (recipe kernel-judge)",
 }
 
 
@@ -136,8 +138,8 @@ def _judge(out: Path, language: str, seed: int) -> Comparison:
         judge_uniformly(truth),
         judge_by_popularity(truth),
         judge_by_mean(train, truth),
-        judge_by_position(train, truth),
-        judge_by_words(train_task, task, by_character=language == "cn"),
+        judge_by_mean(train, truth, by_turn=True),
+        _judge_by_features(train_task, task, out, seed),
     ]
     files = [out / "runs" / f"helpdesk_{language}" / f"{run.name}.json" for run in runs]
     for file, run in zip(files, runs, strict=True):
@@ -145,6 +147,12 @@ def _judge(out: Path, language: str, seed: int) -> Comparison:
     return _compare(
         truth_file, files, f"Helpdesk, {'English' if language == 'en' else 'Chinese'}: quality and nuggets", seed
     )
+
+
+def _judge_by_features(train: JudgementTask, task: JudgementTask, work: Path, seed: int) -> JudgementRun:
+    judge = KernelJudge(KernelJudge.Settings())
+    judge.fit(Lesson(train=train, seed=seed, work=work, watch=progress))
+    return judge.predict(task)
 
 
 def _compare(truth: Path, runs: Iterable[Path], title: str, seed: int) -> Comparison:

@@ -1,4 +1,4 @@
-"""`rejoinder recipes`, `train` and `predict`."""
+"""`rejoinder recipes`, `train`, `predict` and `crossvalidate`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -93,7 +93,8 @@ def predict(
     task: TaskPath,
     out: Annotated[Path, typer.Option("--out", help="Run file to write.")],
     format_: Annotated[
-        PredictionFormat | None, typer.Option("--format", help="By default that of the task: dstc7 or dialeval.")
+        PredictionFormat | None,
+        typer.Option("--format", help="By default that of the task: dstc7 or dialeval, or else parquet."),
     ] = None,
     pool: Pool = None,
 ) -> None:
@@ -101,14 +102,41 @@ def predict(
     from rejoinder.model import load_model
     from rejoinder.model import predict as answer
     from rejoinder.report.terminal import progress
-    from rejoinder.runs.convert import write_run
-    from rejoinder.runs.judgement import JudgementRun
+    from rejoinder.runs.convert import default_format, write_run
     from rejoinder.tasks.load import load_task
 
     card, system = load_model(model)
     with progress("reading the task", None):
         asked = load_task(task, pool)
     run = answer(card, system, task, asked, progress)
-    default = "dialeval" if isinstance(run, JudgementRun) else "dstc7"
-    for note in write_run(out, run, asked.unanswered(), format_.value if format_ else default):
+    for note in write_run(out, run, asked.unanswered(), format_.value if format_ else default_format(run)):
         typer.echo(f"note: {note}", err=True)
+
+
+@app.command(epilog="Example: rejoinder crossvalidate mean kernel-judge --task dialeval/train_en --out folds")
+def crossvalidate(
+    recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Recipes' names or YAML files.")],
+    task: Annotated[Path, typer.Option("--task", help="Dialogues with votes: a task folder, or DialEval data.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the runs, one for each recipe.")],
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts to divide the dialogues into.")] = 5,
+    seed: Seed = 0,
+) -> None:
+    """Judge every dialogue by systems that did not see it in training; the runs can be scored and compared.
+
+    The same command goes on with a cross-validation that was interrupted.
+    """
+    from rejoinder.crossvalidation import Folds, write_crossvalidated
+    from rejoinder.files import BadInputError, fingerprint
+    from rejoinder.recipe import read_recipe
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.judgement import JudgementTask
+    from rejoinder.tasks.load import load_task
+
+    found = [read_recipe(recipe) for recipe in recipes]
+    asked = load_task(task)
+    if not isinstance(asked, JudgementTask) or asked.votes is None:
+        raise BadInputError(task, "holds no dialogues with votes to cross-validate on")
+    for recipe in found:
+        typer.echo(
+            str(write_crossvalidated(out, recipe, asked, fingerprint(task), Folds(count=folds, seed=seed), progress))
+        )

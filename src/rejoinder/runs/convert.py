@@ -9,6 +9,7 @@ from rejoinder.formats import RUN_FORMATS
 from rejoinder.runs import dialeval, dstc7, parquet, trec
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.runs.selection import SelectionRun
+from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.trec import write_qrels
@@ -30,6 +31,14 @@ def write_run(
             selection_writers[format_](path, run, truth)
             return notes
     raise BadInputError(path, f"{RUN_FORMATS[format_]}: not a format for this kind of run")
+
+
+def default_format(run: SelectionRun | JudgementRun) -> str:
+    """Return the official format that holds the run, or else Parquet, which holds every run."""
+    if isinstance(run, SelectionRun):
+        return "dstc7"
+    official = {question.name for question in (*QUALITY, NUGGET)}
+    return "dialeval" if run.distributions.keys() <= official else "parquet"
 
 
 def _check_dstc7(path: Path, run: SelectionRun) -> list[str]:

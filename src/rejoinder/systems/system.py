@@ -91,6 +91,10 @@ SYSTEMS = {
     "bm25": "rejoinder.systems.retrieval:Bm25",
     "ensemble": "rejoinder.systems.ensemble:Ensemble",
     "abstain": "rejoinder.systems.abstain:Abstain",
+    "uniform-judge": "rejoinder.systems.baselines:Uniform",
+    "popularity-judge": "rejoinder.systems.baselines:Popularity",
+    "mean-judge": "rejoinder.systems.baselines:Mean",
+    "kernel-judge": "rejoinder.systems.kernel_judge:KernelJudge",
 }
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 

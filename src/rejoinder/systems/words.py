@@ -93,11 +93,11 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def load_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Read the arrays that `save_arrays` wrote."""
+def load_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Read the arrays that `save_arrays` wrote, or those of these names."""
     try:
         with np.load(path) as file:
-            return {name: file[name] for name in names}
+            return {name: file[name] for name in names or file.files}
     except FileNotFoundError:
         raise BadInputError(path, "no such file; the model is not whole") from None
     except Exception as error:  # whatever zip and pickle make of a damaged file

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import yaml
+
+from rejoinder.crossvalidation import Folds, crossvalidate, write_crossvalidated
+from rejoinder.recipe import make_system, read_recipe
+from rejoinder.runs import read_judgement_run
+from rejoinder.sample import helpdesk
+from rejoinder.systems.baselines import judge_by_mean
+from rejoinder.tasks import dialeval
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("helpdesk")
+    helpdesk.write(folder, 60, seed=5)
+    return folder
+
+
+def test_every_dialogue_is_judged_by_what_did_not_see_it(data, tmp_path):
+    task = dialeval.read_task(data / "train_en.json")
+    run, _ = crossvalidate(read_recipe("mean-by-turn"), task, Folds(count=4, seed=1), tmp_path)
+    fold = Folds(count=4, seed=1).of([dialogue.id for dialogue in task.dialogues])
+    assert sorted(set(fold.tolist())) == [0, 1, 2, 3]
+    for number in range(4):
+        seen, unseen = (task.pick(np.flatnonzero(chosen)).truth() for chosen in (fold != number, fold == number))
+        expected = judge_by_mean(seen, unseen, by_turn=True)
+        for name, answers in task.truth().answers.items():
+            assert (run.distributions[name][fold[answers.example] == number] == expected.distributions[name]).all()
+
+
+def test_translations_fall_into_the_same_fold(data):
+    folds = [
+        Folds().of([dialogue.id for dialogue in dialeval.read_task(data / f"train_{language}.json").dialogues])
+        for language in ("en", "cn")
+    ]
+    assert (folds[0] == folds[1]).all()
+    assert (folds[0] != Folds(seed=1).of([str(3_000_000_000_000_000 + number) for number in range(60)])).any()
+
+
+def test_the_command_writes_runs_that_can_be_compared(cli, data, tmp_path):
+    task = data / "train_en.json"
+    code, out, err = cli("crossvalidate", "mean", "bl-uniform", "--task", task, "--folds", 3, "--out", tmp_path)
+    assert (code, out.split()) == (0, [str(tmp_path / name) for name in ("mean.json", "bl-uniform.json")]), err
+    card = yaml.safe_load((tmp_path / "mean.yaml").read_text())
+    assert (card["recipe"]["name"], card["folds"], len(card["training_seconds"])) == (
+        "mean",
+        {"count": 3, "seed": 0},
+        3,
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "bl-uniform.json",
+        "bl-uniform.yaml",
+        "mean.json",
+        "mean.yaml",
+    ]
+    code, out, err = cli("compare", task, tmp_path / "mean.json", tmp_path / "bl-uniform.json", "--trials", 100)
+    assert code == 0, err
+
+
+def test_an_interrupted_one_goes_on(data, tmp_path, monkeypatch):
+    task, recipe = dialeval.read_task(data / "train_en.json"), read_recipe("mean")
+    trained = []
+
+    def tire(recipe):
+        trained.append(recipe.name)
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        return make_system(recipe)
+
+    monkeypatch.setattr("rejoinder.crossvalidation.make_system", tire)
+    with pytest.raises(KeyboardInterrupt):
+        write_crossvalidated(tmp_path, recipe, task, "f", Folds())
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
+    write_crossvalidated(tmp_path, recipe, task, "f", Folds())
+    assert len(trained) == 3 + 3
+    again, _ = crossvalidate(recipe, task, Folds(), tmp_path / "again")
+    written = read_judgement_run(tmp_path / "mean.json", task.truth())
+    for name, distribution in again.distributions.items():
+        assert written.distributions[name] == pytest.approx(distribution)
+
+
+def test_tasks_without_votes_are_refused(cli, save, tmp_path):
+    path = save("f.json", [{"id": "1", "turns": [{"sender": "customer", "utterances": []}]}])
+    code, _, err = cli("crossvalidate", "mean", "--task", path, "--out", tmp_path / "out")
+    assert (code, err) == (2, f"error: {path}: holds no dialogues with votes to cross-validate on\n")
