@@ -121,7 +121,11 @@ class World:
             yield content
 
         stored = asyncio.run(submissions.receive(self.site, name, chunks(), 1 << 30))
-        submission = submissions.accept(self.site, stored, user, track.id)
+        try:
+            submission = submissions.accept(self.site, stored, user, track.id)
+        except BaseException:
+            submissions.discard(self.site, stored)
+            raise
         jobs = Jobs(self.site, 0, 64 << 20)
         with self.site.database.reading() as session:
             jobs._score(self.scorer, session.get_one(Submission, submission.id))
@@ -142,6 +146,11 @@ class World:
 def scorer() -> Iterator[ScorerProcess]:
     with ScorerProcess() as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def world_type() -> type[World]:
+    return World
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -52,18 +51,6 @@ class Jobs:
         with self._changed:
             self._changes += 1
             self._changed.notify_all()
-
-    def wait_for(self, submission_id: str, seconds: float) -> Submission:
-        """Wait until a submission is scored or refused, but no longer than this, and return it."""
-        end = time.monotonic() + seconds
-        while True:
-            seen = self._changes
-            with self.site.database.reading() as session:
-                submission = session.get_one(Submission, submission_id)
-            left = end - time.monotonic()
-            if submission.status != WAITING or left <= 0 or self._stopped.is_set():
-                return submission
-            self._rest(seen, min(left, POLL))
 
     def _rest(self, seen: int, seconds: float) -> None:
         with self._changed:

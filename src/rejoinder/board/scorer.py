@@ -35,6 +35,10 @@ from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.truth import Truth, read_truth
 
+MOST_PACKED = 200
+"""How many times its size a gzipped run may unpack to: JSON of one and the same distribution comes near to 100."""
+SMALL = 16 << 20
+"""Bytes that any gzipped run may unpack to."""
 MOST_ROWS = 20_000_000
 """Of a Parquet run: a few packed kilobytes can claim to be billions."""
 
@@ -158,7 +162,8 @@ def score(request: Score) -> dict[str, Any]:
 
 
 def _unpack(path: Path, unpacked: Path, most: int) -> Path:
-    """Decompress a gzip file, but no more than `most` bytes of it; look how much a Parquet table claims to hold."""
+    """Decompress a gzip file, but not without end; look how much a Parquet table claims to hold."""
+    most = min(most, max(SMALL, path.stat().st_size * MOST_PACKED))
     with open_binary(path) as file:
         if isinstance(file, gzip.GzipFile):
             with unpacked.open("wb") as copy:
@@ -268,9 +273,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
-    for line in sys.stdin.buffer:
-        answers.write(base64.b64encode(msgspec.msgpack.encode(answer(line))) + b"\n")
-        answers.flush()
+    try:
+        for line in sys.stdin.buffer:
+            answers.write(base64.b64encode(msgspec.msgpack.encode(answer(line))) + b"\n")
+            answers.flush()
+    except (MemoryError, BrokenPipeError):
+        os._exit(1)  # too large a run, or a server that is gone: nothing to tell
 
 
 if __name__ == "__main__":

@@ -35,9 +35,10 @@ from rejoinder.board.site import Site, sync_folder
 from rejoinder.board.vectors import unpack
 from rejoinder.errors import UserError
 
-LEASE = timedelta(seconds=20)
-PACKED = 20
-"""How many times its size a gzipped run may unpack to."""
+LEASE = timedelta(seconds=8)
+"""How long a server is trusted to be busy with a submission without saying so again."""
+PACKED = 8
+"""How many times the largest upload a gzipped run may unpack to."""
 
 
 Scored = dict[str, Any]
@@ -45,7 +46,11 @@ Scored = dict[str, Any]
 
 
 class QuotaError(UserError):
-    """The team has no run left."""
+    """The team has no run left; `pending` if some are still being scored, and may turn out to cost nothing."""
+
+    def __init__(self, message: str, pending: bool) -> None:
+        super().__init__(message)
+        self.pending = pending
 
 
 class TooLargeError(UserError):
@@ -84,13 +89,14 @@ async def receive(site: Site, filename: str, chunks: AsyncIterator[bytes], most:
 
 
 def accept(site: Site, stored: Stored, user: User, track_id: str) -> Submission:
-    """Reserve a quota slot for a received file; without one, the file is removed."""
-    try:
-        with site.database.writing() as session:
-            return _accept(session, stored, user, track_id)
-    except BaseException:
-        run_file(site, stored.id).unlink(missing_ok=True)
-        raise
+    """Reserve a quota slot for a received file."""
+    with site.database.writing() as session:
+        return _accept(session, stored, user, track_id)
+
+
+def discard(site: Site, stored: Stored) -> None:
+    """Remove a received file that was not accepted."""
+    run_file(site, stored.id).unlink(missing_ok=True)
 
 
 def run_file(site: Site, submission_id: str) -> Path:
@@ -109,7 +115,7 @@ def _accept(session: Session, stored: Stored, user: User, track_id: str) -> Subm
         raise UserError("the competition is closed" if competition.state == "closed" else "the competition opens later")
     left = runs_left(session, competition, track_id, user.team_id)
     if left < 1:
-        raise QuotaError(_quota_message(session, competition, track_id, user.team_id))
+        raise _no_run_left(session, competition, track_id, user.team_id)
     if session.get(Entry, (user.team_id, track_id)) is None:
         session.add(Entry(team_id=user.team_id, track_id=track_id, published=not competition.private, best={}))
     last = session.scalar(select(func.max(Submission.number)).where(*_of(user.team_id, track_id)))
@@ -142,10 +148,12 @@ def runs_left(session: Session, competition: Competition, track_id: str, team_id
     return max(left, 0)
 
 
-def _quota_message(session: Session, competition: Competition, track_id: str, team_id: str) -> str:
+def _no_run_left(session: Session, competition: Competition, track_id: str, team_id: str) -> QuotaError:
+    if _counted(session, team_id, track_id, Submission.status == WAITING):
+        return QuotaError("your team's last runs are still being scored; try again when they are", pending=True)
     whole = _counted(session, team_id, track_id) >= competition.quota
     used = f"all {competition.quota} runs" if whole else f"today's {competition.daily} runs"
-    return f"the quota is used up: your team has handed in {used} of this track"
+    return QuotaError(f"the quota is used up: your team has handed in {used} of this track", pending=False)
 
 
 def claim(session: Session) -> Submission | None:
@@ -166,17 +174,23 @@ def claim(session: Session) -> Submission | None:
 def refuse(site: Site, submission_id: str, error: str) -> None:
     """Record what is wrong with a file, which gives its quota slot back."""
     with site.database.writing() as session:
-        submission = session.get_one(Submission, submission_id, with_for_update={"of": Submission})
+        submission = _locked(session, submission_id)
         if submission.status == WAITING:
             submission.status, submission.error, submission.scored = REFUSED, error, now()
+
+
+def _locked(session: Session, submission_id: str) -> Submission:
+    """Return a submission as it is once nobody else counts or changes its team's runs."""
+    submission = session.get_one(Submission, submission_id)
+    session.get_one(Team, submission.team_id, with_for_update=True)
+    session.refresh(submission)
+    return submission
 
 
 def record(site: Site, submission_id: str, answer: Scored) -> None:
     """Count a scored submission and release what the Ladder lets out."""
     with site.database.writing() as session:
-        submission = session.get_one(Submission, submission_id)
-        session.get_one(Team, submission.team_id, with_for_update=True)
-        session.refresh(submission)
+        submission = _locked(session, submission_id)
         if submission.status != WAITING:
             return
         submission.status, submission.scored = SCORED, now()

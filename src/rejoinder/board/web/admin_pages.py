@@ -87,8 +87,11 @@ def _values(rules: competitions.Rules | Competition) -> dict[str, Any]:
 
 
 def _sent_values(sent: dict[str, Any]) -> dict[str, Any]:
+    """Return what the form shows again after a mistake."""
+    names = ("name", "description", "quota", "daily", "digits", "finals", "opens", "closes", "share", "transform")
     baselines = [name for name in competitions.BASELINES if sent.get(f"baseline_{name}")]
-    return {**sent, "baselines": baselines}
+    marks = {name: bool(sent.get(name)) for name in ("ladder", "private")}
+    return {**{name: sent.get(name, "") for name in names}, **marks, "baselines": baselines}
 
 
 @router.get("/new")
