@@ -10,6 +10,7 @@ from rejoinder.measures.judgement import score
 from rejoinder.runs import read_judgement_run
 from rejoinder.runs.convert import write_run
 from rejoinder.systems.baselines import judge_by_popularity, judge_uniformly
+from rejoinder.tasks.description import describe_judged
 from rejoinder.tasks.load import load_task
 
 DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
@@ -46,3 +47,22 @@ def test_breakdowns_have_thirty_votes_a_system_turn(cli, breakdowns, tmp_path):
         scores = score(again, truth, measures)
         assert list(scores) == measures
         assert all(len(values) == 415 and 0 < values.mean() < 1 for values in scores.values())
+
+
+@pytest.mark.parametrize(
+    ("language", "unit", "posts", "length"), [("en", "token", 4.522, 31.986), ("cn", "char", 4.512, 44.568)]
+)
+def test_statistics_are_those_of_the_paper(language, unit, posts, length):
+    """Table 3 gives these for all 2,251 English and 3,700 Chinese dialogues; here, contact details are masked."""
+    task = load_task(real(f"dch1/train_{language}.json.gz"))
+    data = describe_judged(task)
+    assert (data.annotators_per_dialogue, data.unit) == ("19", unit)
+    assert data.posts_per_dialogue == pytest.approx(posts, abs=0.001)
+    assert data.post_length == pytest.approx(length, rel=0.01)
+
+
+def test_annotators_agree_somewhat(cli):
+    code, out, err = cli("describe", real("dch1/train_en.json.gz"), "--annotators", "--csv")
+    assert code == 0, err
+    assert "A,dialogue,ordinal,0.261" in out
+    assert "nugget,helpdesk,nominal,0.123" in out

@@ -1,10 +1,11 @@
-"""`rejoinder import helpdesk` and `import dbdc3`."""
+"""`rejoinder import helpdesk`, `import dbdc3` and `describe`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rejoinder.cli.app import app
 from rejoinder.cli.build import Out, importing
 
 if TYPE_CHECKING:
@@ -100,3 +101,34 @@ def import_dbdc3(
         task = read_task(files)
     save_judgement_task(out, task, "dbdc3", {source.name: f"{len(files)} files" for source in sources})
     typer.echo(f"{len(task.dialogues):,} dialogues in {out}", err=True)
+
+
+@app.command(epilog="Example: rejoinder describe train_en.json train_cn.json --annotators")
+def describe(
+    paths: Annotated[list[Path], typer.Argument(metavar="TASK...", help="Judgement tasks: folders, or DialEval data.")],
+    annotators: Annotated[bool, typer.Option("--annotators", help="Also show each annotator.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Describe dialogues with votes: sizes and lengths, agreement (Krippendorff's alpha), annotators."""
+    from rejoinder.evaluation import unique_names
+    from rejoinder.files import BadInputError
+    from rejoinder.report.judged import alpha_table, annotators_table, statistics_table
+    from rejoinder.report.output import Style, show
+    from rejoinder.runs import run_name
+    from rejoinder.tasks.judgement import JudgementTask
+    from rejoinder.tasks.load import load_task
+
+    tasks = {}
+    for name, path in zip(unique_names([run_name(path) for path in paths], paths), paths, strict=True):
+        task = load_task(path)
+        if not isinstance(task, JudgementTask):
+            raise BadInputError(path, "holds no dialogues to judge")
+        tasks[name] = task
+    style = Style.MARKDOWN if markdown else Style.CSV if csv else Style.TERMINAL
+    show(statistics_table(tasks), style)
+    for name, task in tasks.items():
+        if task.votes is not None:
+            show(alpha_table(name, task), style)
+            if annotators:
+                show(annotators_table(name, task), style)

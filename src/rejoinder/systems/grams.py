@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoinder.systems.turn_features import tokens
+from rejoinder.text import tokens
 
 Matrix = sparse.csr_matrix
 COLUMNS = 2**20

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoinder.dialogue import Dialogue
+from rejoinder.text import tokens
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.intp]
@@ -40,14 +41,8 @@ CUES = {
 """Patterns whose number in a turn says something about how a dialogue goes, in English and Chinese."""
 
 _PATTERNS = [re.compile(pattern, re.IGNORECASE) for pattern in CUES.values()]
-_TOKEN = re.compile(r"[㐀-鿿]|[^\W㐀-鿿]+|[^\w\s]")
 _MISSING = -1.0
 """Stands for the cues of a turn that there is not."""
-
-
-def tokens(text: str) -> list[str]:
-    """Split into words, Chinese characters and marks."""
-    return _TOKEN.findall(text.lower())
 
 
 class TurnTable(msgspec.Struct, frozen=True):

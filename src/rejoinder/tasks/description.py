@@ -1,10 +1,15 @@
-"""Describe data as DSTC7's table 1 does, and find replies that two splits have in common."""
+"""Describe data as the papers' tables do, and find replies that two splits have in common."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+
+from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.text import is_chinese
 
 Flags = NDArray[np.bool_]
 
@@ -81,3 +86,44 @@ def _near(known: list[str], new: list[str]) -> Flags:
         cosines = vectors.transform(new[start : start + 512]) @ references
         near[start : start + 512] = cosines.max(axis=1).toarray().ravel() >= ALIKE
     return near
+
+
+class JudgedData(msgspec.Struct, frozen=True):
+    """Dialogues with votes, in the layout of DialEval-1's table 3; lengths in characters or tokens."""
+
+    dialogues: int
+    annotators_per_dialogue: str
+    posts_per_dialogue: float
+    turns_per_dialogue: float
+    post_length: float
+    turn_length: float
+    unit: str
+    """char for Chinese (letters and digits, no marks), token for others (split on white space), as the paper counts."""
+    questions: dict[str, tuple[str, ...]]
+    """Each question's labels."""
+
+
+def describe_judged(task: JudgementTask) -> JudgedData:
+    """Count dialogues, annotators, posts, turns and their lengths."""
+    turns = [turn for dialogue in task.dialogues for turn in dialogue.turns]
+    posts = [post for turn in turns for post in turn.posts]
+    chinese = is_chinese(posts)
+    length = sum(len(re.findall(r"\w", post)) if chinese else len(post.split()) for post in posts)
+    return JudgedData(
+        len(task.dialogues),
+        _annotators(task),
+        len(posts) / len(task.dialogues),
+        len(turns) / len(task.dialogues),
+        length / max(len(posts), 1),
+        length / max(len(turns), 1),
+        "char" if chinese else "token",
+        {question.name: question.labels for question in task.questions},
+    )
+
+
+def _annotators(task: JudgementTask) -> str:
+    if task.votes is None:
+        return "0"
+    counts = task.votes.group_by("dialogue").agg(pl.col("annotator").n_unique())["annotator"].to_list()
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least}-{most}"
