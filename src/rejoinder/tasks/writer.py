@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import polars as pl
 
@@ -67,7 +68,7 @@ class TaskWriter:
             "examples",
             (
                 id_,
-                [{"speaker": speaker, "text": text} for speaker, text in turns],
+                turns,
                 None if options is None else [self.row(option) for option in options],
                 None if correct is None else [self.row(option) for option in correct],
             ),
@@ -96,7 +97,8 @@ class TaskWriter:
 
     def _flush(self, name: str) -> None:
         schema, columns = self._tables[name]
-        self._store(name, pl.DataFrame(columns, schema=schema))
+        made = {column: _series(values, schema[column]) for column, values in columns.items()}
+        self._store(name, pl.DataFrame(made, schema=schema))
         for column in columns.values():
             column.clear()
 
@@ -116,3 +118,21 @@ class TaskWriter:
                 table.sink_parquet(self._temporary / f"{name}.parquet")
         for joined in self._temporary.glob("*s.parquet"):
             joined.replace(self.folder / joined.name)
+
+
+def _series(values: list[Any], kind: pl.DataType) -> pl.Series:
+    """Return a column; lists by way of one flat column, many times quicker than polars puts nested ones together."""
+    if not isinstance(kind, pl.List):
+        return pl.Series(values, dtype=kind)
+    flat = [item for row in values if row for item in row]
+    if isinstance(kind.inner, pl.Struct):
+        fields = {field.name: [item[place] for item in flat] for place, field in enumerate(kind.inner.fields)}
+        items = pl.DataFrame(fields, schema=pl.Schema(kind.inner)).to_struct()
+    else:
+        items = pl.Series(flat, dtype=kind.inner)
+    owner = pl.Series([number for number, row in enumerate(values) for _ in row or ()], dtype=pl.UInt32)
+    lists = pl.DataFrame({"row": owner, "items": items}).group_by("row", maintain_order=True).agg("items")
+    known = pl.Series("known", [row is not None for row in values], dtype=pl.Boolean)
+    joined = known.to_frame().with_row_index("row").join(lists, on="row", how="left", maintain_order="left")
+    filled = pl.when("known").then(pl.col("items").fill_null(pl.lit([], dtype=kind)))
+    return joined.select(filled).to_series().cast(kind)
