@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from rejoinder.cli.build import drop_others
 from rejoinder.runs import dialeval
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.sample import advising, helpdesk, irc
@@ -65,6 +66,25 @@ def test_a_failed_build_leaves_what_was_there_and_keeps_its_links(cli, logs, tmp
     assert (tmp_path / "tasks/subtask_1/train/examples.parquet").read_bytes() != before[
         tmp_path / "tasks/subtask_1/train/examples.parquet"
     ]
+
+
+def test_links_of_another_model_or_of_other_logs_are_not_gone_on_with(tmp_path):
+    (tmp_path / "model").write_text("one")
+    (tmp_path / "a.txt").write_text("[00:00] <x> hi")
+    links = tmp_path / "links"
+    sources = links, tmp_path / "model", [tmp_path / "a.txt"]
+    for name, kept in (("none", False), ("none", True), ("model", False), ("a.txt", False), ("none", True)):
+        (tmp_path / name).write_text(f"[00:00] <x> {name}")
+        drop_others(*sources)
+        assert (links / "a.annotation.txt").exists() == kept
+        (links / "a.annotation.txt").touch()
+
+
+def test_empty_logs_among_others_are_passed_over(cli, logs, tmp_path):
+    (tmp_path / "2013-01-01.ubuntu.txt").touch()
+    built = ("build", "ubuntu", "--logs", logs, "--logs", tmp_path, "--links", logs, "--pool-size", 4_000)
+    code, _, err = cli(*built, "--out", tmp_path / "tasks")
+    assert code == 0, err
 
 
 def test_a_folder_of_something_else_is_not_built_over(cli, logs, tmp_path):

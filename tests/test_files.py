@@ -20,6 +20,7 @@ from rejoinder.files import (
     read_lines,
     read_parquet,
     read_start,
+    staged_folder,
     write_atomically,
     write_json_list,
 )
@@ -279,3 +280,46 @@ def test_parquet_that_is_none(save, complaint, tmp_path):
     assert complaint(read_parquet, tmp_path) == f"{tmp_path}: is a folder; expected a file"
     for content in (b"", b"text", b"PAR1", b"PAR1PAR1", b"PAR1\xff\xff\xff\x7fPAR1"):
         assert complaint(read_parquet, save("f", content)).startswith("f: not a Parquet table, or a damaged one (")
+
+
+def test_a_staged_folder_takes_the_place_of_the_old_one(tmp_path):
+    out = tmp_path / "out"
+    for content in ("first", "second"):
+        with staged_folder(out, mark="mark", kept="kept") as stage:
+            (stage / "mark").write_text(content)
+            (stage / content).touch()
+    assert {path.name for path in out.iterdir()} == {"mark", "second"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_a_killed_process_left_is_not_mixed_in(tmp_path):
+    for name in ("kept", "stale"):
+        (tmp_path / ".out.part" / name).mkdir(parents=True)
+    with staged_folder(tmp_path / "out", mark="mark", kept="kept") as stage:
+        assert [path.name for path in stage.iterdir()] == ["kept"]
+
+
+def test_two_at_once_are_refused(tmp_path, complaint):
+    def second():
+        with staged_folder(tmp_path / "out", mark="mark", kept=""):
+            pass
+
+    with staged_folder(tmp_path / "out", mark="mark", kept="") as stage:
+        (stage / "mark").touch()
+        assert complaint(second) == "out: another process is writing this folder"
+    assert (tmp_path / "out/mark").exists()
+    second()
+
+
+def test_the_folder_one_is_in_is_not_replaced(tmp_path, monkeypatch, complaint):
+    monkeypatch.chdir(tmp_path)
+    assert "is the folder you are in" in complaint(staged_folder(Path(), mark="mark", kept="").__enter__)
+
+
+def test_a_staged_folder_follows_links(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with staged_folder(tmp_path / "link", mark="mark", kept="") as stage:
+        (stage / "mark").touch()
+    assert (tmp_path / "real/mark").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]

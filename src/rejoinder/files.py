@@ -264,19 +264,49 @@ def staged_folder(out: Path, mark: str, kept: str) -> Iterator[Path]:
     folder only `kept` is left, for the next attempt.
     """
     clear_folder(out, mark)
-    stage = out.with_name(f".{out.name}.part")
-    stage.mkdir(parents=True, exist_ok=True)
+    if out.resolve() == Path.cwd():
+        raise BadInputError(out, "is the folder you are in; give another, which can be replaced as a whole")
+    shown, out = out, out.resolve()
+    stage, old = out.with_name(f".{out.name}.part"), out.with_name(f".{out.name}.old")
+    with _alone_in(stage, shown):
+        _keep_only(stage, kept)  # what a process that was killed may have left
+        try:
+            yield stage
+        except BaseException:
+            _keep_only(stage, kept)
+            if not any(stage.iterdir()):
+                stage.rmdir()
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+        if out.exists():
+            out.rename(old)
+        stage.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _alone_in(stage: Path, out: Path) -> Iterator[None]:
+    """Make a folder and hold it, so that no other process writes to it; a process that dies lets go of it."""
+    import fcntl
+
     try:
-        yield stage
-    except BaseException:
-        for path in stage.iterdir():
-            if path.name != kept:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if not any(stage.iterdir()):
-            stage.rmdir()
-        raise
-    shutil.rmtree(out, ignore_errors=True)
-    stage.rename(out)
+        stage.mkdir(parents=True, exist_ok=True)
+        handle = os.open(stage, os.O_RDONLY)
+    except OSError as error:
+        raise BadInputError(out, f"cannot be written ({error.strerror})") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise BadInputError(out, "another process is writing this folder") from None
+    finally:
+        os.close(handle)
+
+
+def _keep_only(folder: Path, kept: str) -> None:
+    for path in folder.iterdir():
+        if path.name != kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def fingerprint(path: Path) -> str:

@@ -95,6 +95,8 @@ def ubuntu(
     )
     with staged_folder(out, mark="description.json", kept="links") as stage:
         with progress("untangling logs", len(found)) as advance:
+            if model is not None:
+                drop_others(stage / "links", model, found)
             gathered = gather(found, _linker(model, links, stage / "links"), pool_size, seed, advance)
         with progress("building subtasks", 9) as advance:
             description = write_ubuntu(stage, gathered, recipe, pages, advance)
@@ -110,6 +112,20 @@ def _knowledge(source: str | None) -> "pl.DataFrame | None":
     paths = knowledge_files(source)
     with progress("reading knowledge", len(paths)) as advance:
         return read_pages(paths, advance)
+
+
+def drop_others(made: Path, model: Path, logs: Sequence[Path]) -> None:
+    """Keep links that an interrupted build has made if they are by the same model and of the same logs."""
+    import shutil
+
+    from rejoinder.files import fingerprint, write_atomically
+
+    sources = "".join(f"{fingerprint(path)} {path.name}\n" for path in (model, *sorted(logs, key=lambda log: log.name)))
+    note = made / "sources.txt"
+    if not note.is_file() or note.read_text("utf-8") != sources:
+        shutil.rmtree(made, ignore_errors=True)
+        with write_atomically(note) as file:
+            file.write(sources.encode())
 
 
 def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":

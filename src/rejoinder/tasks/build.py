@@ -3,6 +3,7 @@
 import hashlib
 from base64 import b32encode
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 
 import msgspec
 import numpy as np
@@ -56,12 +57,13 @@ def build_task(
     alike = [{texts[text] for text in cut.alike if text in texts} for cut in cuts]
     bare = set(rng.choice(len(cuts), round(without_answer * len(cuts)), replace=False).tolist())
     found = similar(cuts, wrong) if similar else None
-    options, correct = [], []
+    options = np.empty((len(cuts), candidates), dtype=np.uint32)
+    correct = []
     for number, right in enumerate(replies):
         kept = [] if number in bare else right[:candidates]
         preferred = [] if found is None else rng.permutation(next(found)).tolist()
         drawn = _draw_wrong(groups, alike[number].union(right), candidates - len(kept), preferred, rng)
-        options.append(rng.permutation(np.array(kept + drawn, dtype=np.uint32)))
+        options[number] = rng.permutation(np.array(kept + drawn, dtype=np.uint32))
         correct.append(kept)
     return _to_task(cuts, options, correct, list(texts), first_id)
 
@@ -71,11 +73,10 @@ def _draw_wrong(
 ) -> list[int]:
     drawn: dict[int, None] = {}
     for _ in range(100):
-        for group in preferred + rng.integers(len(groups), size=count + 8).tolist():
-            if right.isdisjoint(groups[group]):
-                drawn |= dict.fromkeys(groups[group])
-            if len(drawn) >= count:
-                return list(drawn)[:count]
+        chosen = [groups[number] for number in preferred + rng.integers(len(groups), size=count + 8).tolist()]
+        drawn |= dict.fromkeys(chain.from_iterable(group for group in chosen if right.isdisjoint(group)))
+        if len(drawn) >= count:
+            return list(islice(drawn, count))
     raise UserError(
         f"only {len(drawn)} different wrong options where {count} are needed; take more dialogues or fewer candidates"
     )
@@ -89,7 +90,7 @@ def build_pool_task(cuts: Sequence[Cut], pool: Sequence[str], first_id: int = 1)
 
 def _to_task(
     cuts: Sequence[Cut],
-    options: list[NDArray[np.uint32]] | None,
+    options: NDArray[np.uint32] | None,
     correct: list[list[int]],
     texts: Sequence[str],
     first_id: int,
@@ -97,14 +98,29 @@ def _to_task(
     examples = pl.DataFrame(
         {
             "id": [str(first_id + number) for number in range(len(cuts))],
-            "turns": [[{"speaker": speaker, "text": text} for speaker, text in cut.turns] for cut in cuts],
-            "options": pl.Series([None] * len(cuts) if options is None else options, dtype=pl.List(pl.UInt32)),
+            "turns": _turns(cuts),
+            "options": [None] * len(cuts) if options is None else pl.Series(options).arr.to_list(),
             "correct": correct,
         },
         schema=EXAMPLE_SCHEMA,
     )
     ids = [option_id(text) for text in texts]
     return SelectionTask(examples, pl.DataFrame({"id": ids, "text": list(texts)}, schema=OPTION_SCHEMA))
+
+
+def _turns(cuts: Sequence[Cut]) -> pl.Series:
+    """Return the turns of each cut as a column, without an object for each turn."""
+    said = pl.DataFrame(
+        {
+            "cut": np.repeat(np.arange(len(cuts)), [len(cut.turns) for cut in cuts]),
+            "speaker": [speaker for cut in cuts for speaker, _ in cut.turns],
+            "text": [text for cut in cuts for _, text in cut.turns],
+        }
+    )
+    grouped = said.group_by("cut", maintain_order=True).agg(pl.struct("speaker", "text").alias("turns"))
+    if grouped.height < len(cuts):
+        raise ValueError("a cut has no turn before the reply")
+    return grouped["turns"]
 
 
 def similar_by_words(most: int = 500) -> Similar:

@@ -152,6 +152,7 @@ def _advising_tasks(
     similar = similar_by_words() if recipe.hard else None
     single = [advising.first_reply_only(partial.cut) for partial in partials]
     one_way = [ways[:1] for ways in wrong]
+    profiles = [msgspec.json.encode(partial.profile).decode() for partial in partials]
     for subtask in (1, 3, 4, 5):
         cuts: Sequence[Cut] = [partial.cut for partial in partials] if subtask == 3 else single
         seed = int(np.random.SeedSequence([recipe.seed, 1 if subtask == 5 else subtask, number]).generate_state(1)[0])
@@ -164,7 +165,6 @@ def _advising_tasks(
             similar,
             first_id=(subtask * 10 + number) * ubuntu.room(len(cuts)) + 1,
         )
-        profiles = [msgspec.json.encode(partial.profile).decode() for partial in partials]
         table = pl.DataFrame({"id": task.examples["id"], "profile": profiles}, schema=PROFILE_SCHEMA)
         yield subtask, msgspec.structs.replace(task, profiles=table)
 

@@ -71,9 +71,9 @@ def is_known(known: Sequence[str], new: Sequence[str]) -> Flags:
 def _repeated(known: Sequence[str], new: Sequence[str]) -> tuple[Flags, Flags]:
     """Say of each new reply whether it is a known one, and whether at least nearly; case and spacing do not matter."""
     plain_known, plain_new = ([" ".join(text.lower().split()) for text in texts] for texts in (known, new))
-    seen = set(plain_known)
+    seen = dict.fromkeys(plain_known)
     same = np.array([text in seen for text in plain_new], dtype=bool)
-    return same, same | _near(plain_known, plain_new)
+    return same, same | _near(list(seen), plain_new)
 
 
 def _near(known: list[str], new: list[str]) -> Flags:

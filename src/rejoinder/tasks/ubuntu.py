@@ -15,7 +15,7 @@ from rejoinder.corpora.irc import Post, date_of, read_log
 from rejoinder.corpora.link_files import conversations, name_of
 from rejoinder.corpora.ubuntu import FILTERS, HELPER, Funnel, Support, cuts, is_talk, support_dialogues, without_names
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError
+from rejoinder.files import BadInputError, read_start
 from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
 from rejoinder.tasks.description import is_known
 from rejoinder.tasks.selection import SelectionTask
@@ -27,7 +27,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def find_logs(paths: Sequence[Path]) -> list[Path]:
-    """Return the logs among files and in folders: `.txt` and `.txt.gz`, not annotations or licences."""
+    """Return the logs among files and in folders: `.txt` and `.txt.gz`, no annotations, licences or empty files."""
     found = []
     for path in paths:
         if not path.exists():
@@ -36,7 +36,11 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         found += [log for log in inside if not _NOT_A_LOG.search(log.name) and not log.is_dir()]
     if not found:
         raise BadInputError(paths[0], "no logs; expected files such as 2013-01-01.ubuntu.txt.gz")
-    return _distinct(found)
+    # a day on which nobody spoke has an empty log
+    logs = [log for log in _distinct(found) if read_start(log, 1)] or found
+    for log in logs:
+        next(read_log(log))  # a file that is no log is told before the work begins
+    return logs
 
 
 def _distinct(logs: list[Path]) -> list[Path]:
