@@ -3,7 +3,10 @@ import pytest
 
 from rejoinder.corpora.link_files import read_annotations
 from rejoinder.files import BadInputError
+from rejoinder.measures.selection import score
 from rejoinder.sample import irc
+from rejoinder.systems.retrieval import Tfidf
+from rejoinder.systems.system import Lesson
 from rejoinder.tasks.collection import write_ubuntu
 from rejoinder.tasks.description import Overlap, overlap
 from rejoinder.tasks.selection import NONE, load_selection_task
@@ -130,13 +133,12 @@ def test_the_same_seed_gives_the_same_tasks(gathered, tasks):
         assert task.options.equals(tasks[subtask, split].options)
 
 
-def test_hard_options_are_nearer_to_the_context(gathered, tasks):
-    from rejoinder.measures.selection import score
-    from rejoinder.systems.retrieval import rank_by_tfidf
-
+def test_hard_options_are_nearer_to_the_context(gathered, tasks, tmp_path):
+    ranker = Tfidf(Tfidf.Settings())
+    ranker.fit(Lesson(train=tasks[1, "train"], work=tmp_path))
     hard = {(s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=1, pool_size=6_000, hard=True))}
     figures = [
-        np.mean(score(rank_by_tfidf(task[1, "test"]), task[1, "test"].truth(), ["MRR"])["MRR"])
+        np.mean(score(ranker.predict(task[1, "test"]), task[1, "test"].truth(), ["MRR"])["MRR"])
         for task in (tasks, hard)
     ]
     assert figures[1] < 0.8 * figures[0]
