@@ -141,3 +141,29 @@ def test_random_order_is_seeded_and_fair():
     assert first.choices.equals(again.choices)
     assert not first.choices.equals(other.choices)
     assert np.mean(score(first, task.truth(), ["R@1"])["R@1"]) == pytest.approx(0.25, abs=0.04)
+
+
+def shared_task(shared, examples):
+    """Every example chooses from `shared` options and one of its own, the correct one; no words are shared."""
+    texts = [f"option{number}" for number in range(shared + examples)]
+    options = pl.DataFrame({"id": texts, "text": texts, "shared": [place < shared for place in range(len(texts))]})
+    own = [[shared + number] for number in range(examples)]
+    turns = [[{"speaker": "a", "text": "hello"}]] * examples
+    ids = [str(number) for number in range(examples)]
+    table = pl.DataFrame({"id": ids, "turns": turns, "options": own, "correct": own}, schema=EXAMPLE_SCHEMA)
+    return SelectionTask(table, options)
+
+
+@pytest.mark.parametrize("class_", [Tfidf, Bm25])
+def test_a_tie_with_a_shared_pool_gives_nothing_away(class_):
+    task = shared_task(150, 5)
+    run = trained(class_, task).predict(task)
+    assert set(run.choices["score"]) == {0}
+    assert score(run, task.truth(), ["hits@100"])["hits@100"].tolist() == [0] * 5
+
+
+def test_chance_is_chance_beside_a_shared_pool():
+    task = shared_task(999, 4_000)
+    hits = score(Random(Random.Settings()).predict(task), task.truth(), ["hits@10", "hits@100"])
+    assert hits["hits@10"].mean() == pytest.approx(0.01, abs=0.006)
+    assert hits["hits@100"].mean() == pytest.approx(0.1, abs=0.02)

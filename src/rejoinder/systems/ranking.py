@@ -69,11 +69,14 @@ def best_columns(scores: NDArray[Any], count: int) -> Rows:
 def rank_by_products(
     task: SelectionTask, name: str, contexts: Vectors, options: Vectors, watch: Watch = unwatched
 ) -> SelectionRun:
-    """Rank by the product of each context's row with the rows of its options, or with all of the pool."""
+    """Rank by the product of each context's row with the rows of its options, or with all of the pool.
+
+    Of equal products, those of a shared pool come first: an example's own option beside it is the correct one.
+    """
     if _is_sparse(contexts):
         contexts, options = _same_columns(contexts, options)
-    pairs = offered(task)
-    parts, scores = [pairs], [pair_products(contexts, options, pairs)]
+    parts: list[Pairs] = []
+    scores: list[Floats] = []
     with watch("ranking", sum(len(examples) for examples, _ in pools(task))) as advance:
         for examples, size in pools(task):
             for block, products in _blocks(contexts, options[:size], examples):
@@ -81,6 +84,8 @@ def rank_by_products(
                 parts.append(Pairs(np.repeat(block, columns.shape[1]), columns.ravel()))
                 scores.append(np.take_along_axis(products, columns, axis=1).ravel())
                 advance(len(block))
+    parts.append(offered(task))
+    scores.append(pair_products(contexts, options, parts[-1]))
     return to_run(task, name, join_pairs(parts), np.concatenate(scores))
 
 

@@ -31,11 +31,15 @@ class Random(SelectionSystem):
         """Answer every example."""
         rng = np.random.default_rng(self.settings.seed)
         parts = [offered(task)]
+        scores = [rng.random(len(parts[0].row))]
         for examples, size in pools(task):
-            drawn = [rng.choice(size, min(KEPT, size), replace=False) for _ in examples]
-            parts.append(Pairs(np.repeat(examples, min(KEPT, size)), np.concatenate(drawn)))
-        pairs = join_pairs(parts)
-        return to_run(task, "random", pairs, rng.random(len(pairs.row)))
+            kept = min(KEPT, size)
+            drawn = [rng.choice(size, kept, replace=False) for _ in examples]
+            parts.append(Pairs(np.repeat(examples, kept), np.concatenate(drawn)))
+            # the best of `size` numbers drawn at random, in order, without drawing the others
+            best = rng.random((len(examples), kept)) ** (1 / (size - np.arange(kept)))
+            scores.append(best.cumprod(axis=1).ravel())
+        return to_run(task, "random", join_pairs(parts), np.concatenate(scores))
 
 
 class WordSystem(SelectionSystem):
