@@ -14,6 +14,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -120,7 +121,9 @@ class World:
         async def chunks() -> AsyncIterator[bytes]:
             yield content
 
-        stored = asyncio.run(submissions.receive(self.site, name, chunks(), 1 << 30))
+        # in a thread of its own: a browser under test has a loop running in this one
+        with ThreadPoolExecutor(1) as thread:
+            stored = thread.submit(asyncio.run, submissions.receive(self.site, name, chunks(), 1 << 30)).result()
         try:
             submission = submissions.accept(self.site, stored, user, track.id)
         except BaseException:

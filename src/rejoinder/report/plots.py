@@ -22,7 +22,7 @@ _P_COLOURS = ["#0f766e", "#2dba9d", "#a7ded2", "#cbd5e133"]
 
 def styled(chart: alt.Chart | alt.LayerChart | alt.ConcatChart | alt.HConcatChart) -> alt.Chart:
     """Give a chart the colours that all have."""
-    styled = chart.configure(background="transparent", font="system-ui, sans-serif")
+    styled = chart.configure(background="transparent", font="system-ui, sans-serif", padding=14)
     styled = styled.configure_axis(
         labelColor=INK, titleColor=INK, gridColor="#94a3b840", domainColor=INK, labelLimit=220
     )
