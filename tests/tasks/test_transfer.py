@@ -41,6 +41,23 @@ def test_official_files_come_back_byte_for_byte(save, tmp_path, name):
     assert written[1].read_text() == "1100001\tC1\n1100002\tNONE\n1100003\tC0,C4\n"
 
 
+@pytest.mark.parametrize("split", ["../../elsewhere", "a/b", "."])
+def test_a_split_that_is_no_name_writes_nothing_elsewhere(save, tmp_path, complaint, split):
+    path = save("data.json", [example(1, **{"data-split": split})])
+    problem = complaint(import_dstc7, path, tmp_path / "tasks", None, ignore)
+    assert problem == f"data.json: record 1: data-split: {split!r}; expected a name such as train"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.json"]
+
+
+def test_an_answer_is_the_option_of_its_id(save, tmp_path):
+    """Even where the file spells the two differently."""
+    record = example(1, **{"options-for-correct-answers": [{"candidate-id": "C1", "utterance": "Reply 1"}]})
+    task = load_selection_task(import_dstc7(save("train.json", [record]), tmp_path / "tasks", None, ignore))
+    (row,) = task.examples["correct"][0]
+    assert row in task.examples["options"][0].to_list()
+    assert task.options["text"][row] == candidate(1)["utterance"]
+
+
 def test_profiles_survive(save, tmp_path):
     records = [example(1, profile={"Courses": {"Prior": [{"offering": "EECS 280-FA14"}]}, "Term": "fall"})]
     text = json.dumps(records, indent=4) + "\n"

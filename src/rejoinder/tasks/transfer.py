@@ -6,6 +6,7 @@ rejoinder import dialeval train_en.json --out dialeval
 rejoinder export dialeval --format dialeval --out official
 """
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,6 +48,9 @@ def _chain(first: dstc7.Example, others: Iterator[dstc7.Example]) -> Iterator[ds
 def _card(path: Path, example: dstc7.Example) -> Card:
     dataset = "advising" if example.profile is not msgspec.UNSET or "advising" in path.name.lower() else "ubuntu"
     split = example.data_split or next((name for name in ("train", "dev", "test") if name in path.name.lower()), "test")
+    if not re.fullmatch(r"\w[\w-]*", str(split)):
+        # it becomes the name of a folder
+        raise BadInputError(path, f"{split!r}; expected a name such as train", "record 1", "data-split")
     return Card(dataset, int(example.scenario or 1), str(split), 0, 0, sources={path.name: "official"})
 
 
@@ -62,11 +66,12 @@ def _check_same(path: Path, example: dstc7.Example, card: Card) -> None:
 
 def _add(writer: TaskWriter, example: dstc7.Example) -> None:
     answered = example.options_for_correct_answers is not msgspec.UNSET
+    offered = {option.id: option.utterance for option in example.options}
     writer.add(
         str(example.example_id),
         [(message.speaker, message.utterance) for message in example.messages_so_far],
         [(option.id, option.utterance) for option in example.options] or None,
-        [(option.id, option.utterance) for option in example.correct] if answered else None,
+        [(option.id, offered.get(option.id, option.utterance)) for option in example.correct] if answered else None,
         None if example.profile is msgspec.UNSET else msgspec.json.encode(example.profile).decode(),
     )
 
