@@ -140,3 +140,29 @@ def crossvalidate(
         typer.echo(
             str(write_crossvalidated(out, recipe, asked, fingerprint(task), Folds(count=folds, seed=seed), progress))
         )
+
+
+@app.command(epilog="Example: rejoinder index cascade.model --task ubuntu/subtask_2/test")
+def index(
+    model: Annotated[Path, typer.Argument(help="A model that searches an index: a cascade.")],
+    task: TaskPath,
+    pool: Pool = None,
+) -> None:
+    """Bring a model's index to what a task's pool holds: only new options are encoded, others are kept or removed.
+
+    Not needed before `predict`, which encodes what the index has not; but then it does so each time.
+    """
+    from rejoinder.files import BadInputError
+    from rejoinder.model import load_model
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.load import load_task
+    from rejoinder.tasks.selection import SelectionTask
+
+    card, system = load_model(model)
+    if not hasattr(system, "update_index"):
+        raise BadInputError(model, f"{card.recipe.name} searches no index")
+    asked = load_task(task, pool)
+    if not isinstance(asked, SelectionTask) or not asked.options.height:
+        raise BadInputError(task, "holds no options to be indexed")
+    added, removed = system.update_index(asked, progress)
+    typer.echo(f"{model}: {added:,} options added, {removed:,} removed, {asked.options.height:,} in the index")

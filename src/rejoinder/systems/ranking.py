@@ -74,7 +74,7 @@ def rank_by_products(
     Of equal products, those of a shared pool come first: an example's own option beside it is the correct one.
     """
     if _is_sparse(contexts):
-        contexts, options = _same_columns(contexts, options)
+        contexts, options = same_columns(contexts, options)
     parts: list[Pairs] = []
     scores: list[Floats] = []
     with watch("ranking", sum(len(examples) for examples, _ in pools(task))) as advance:
@@ -137,10 +137,10 @@ def _blocks(contexts: Vectors, options: Vectors, examples: Rows) -> Iterator[tup
         yield block, products.toarray() if _is_sparse(products) else products
 
 
-def _same_columns(
+def same_columns(
     contexts: sparse.csr_matrix, options: sparse.csr_matrix
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Number the options' columns from 0 on and leave out all others, so that matrices can be turned."""
+    """Number sparse options' columns from 0 on and leave out all others, so that matrices can be turned."""
     columns = np.unique(options.indices)
     known = np.isin(contexts.indices, columns)
     ends = np.concatenate([[0], np.cumsum(known)])[contexts.indptr]

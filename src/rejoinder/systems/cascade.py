@@ -1,0 +1,250 @@
+"""A cascade for large pools (DSTC7, subtask 2): find options by words and by meaning, weigh both, rank the best anew.
+
+rejoinder train cascade --task ubuntu/subtask_2 --out cascade.model
+"""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoinder.errors import UserError
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.index import Index
+from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, offered, pair_products, pools, same_columns
+from rejoinder.systems.retrieval import Bm25
+from rejoinder.systems.sentence_encoder import Encoder
+from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.words import count_words, load_arrays, save_arrays
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
+
+Floats = NDArray[np.float64]
+
+_WEIGHTS, _INDEX = "weights.npz", "index"
+
+
+class Pool(msgspec.Struct):
+    """An index that holds a task's options, and where each of its rows is among them."""
+
+    options: pl.DataFrame
+    index: Index
+    place: NDArray[np.intp]
+    """By row of the index, the row of the task's option; -1: removed."""
+
+
+class Cascade(SelectionSystem):
+    """Finds by words and by meaning, then ranks by learned weights, and the best of those by another ranker."""
+
+    class Settings(msgspec.Struct, frozen=True):
+        """What it is made of."""
+
+        encoder: str = "minilm"
+        """A recipe or model that turns contexts and options into vectors."""
+        ranker: str | None = None
+        """A recipe or model that ranks the best anew; None: they stay as they are."""
+        found: int = 200
+        """Options found by words, and as many by meaning."""
+        reranked: int = 20
+        words: Bm25.Settings = Bm25.Settings()
+
+    words: Bm25
+    weights: Floats
+    rank_scale: float
+    rank_weights: Floats
+    index: Index
+    pool: Pool | None = None
+
+    def part_sources(self) -> tuple[str, ...]:
+        """Return the encoder and the ranker."""
+        return tuple(source for source in (self.settings.encoder, self.settings.ranker) if source is not None)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The part that encodes."""
+        part = self.parts[0]
+        if not hasattr(part, "encode_replies"):
+            raise UserError(f"{self.settings.encoder} has no vectors to search by; a bi-encoder or minilm has")
+        encoder: Encoder = part
+        return encoder
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Index the pool, and learn on dev how much words, meaning and the ranker weigh."""
+        if lesson.dev is None:
+            raise UserError("a cascade learns on dev how much words and meaning weigh: name a task by --dev")
+        self.words = Bm25(self.settings.words)
+        self.words.fit(lesson)
+        self.index = Index()
+        for task in (lesson.train, lesson.dev):
+            if pools(task):
+                self._add_missing(self.index, task, lesson.watch)
+        pairs, features = self._candidates(lesson.dev, lesson.watch)
+        table, correct = _table(lesson.dev, pairs), lesson.dev.truth().correct
+        self.weights = learn_weights(features, pairs.example, is_correct(table, correct))
+        self.rank_scale, self.rank_weights = 0.0, np.zeros(2)
+        if self.settings.ranker is not None:
+            best = self._best(with_shares(table, features @ self.weights))
+            run = self._ask_ranker(lesson.dev, best, lesson.watch)
+            self.rank_scale = scale_of(run)
+            opinions = self._opinions(best, run)
+            self.rank_weights = learn_weights(opinions, best["example"].to_numpy(), is_correct(best, correct))
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        pairs, features = self._candidates(task, watch)
+        ranked = with_shares(_table(task, pairs), features @ self.weights)
+        if self.settings.ranker is not None:
+            best = self._best(ranked)
+            opinions = self._opinions(best, self._ask_ranker(task, best, watch))
+            ranked = _redistributed(ranked, with_shares(best, opinions @ self.rank_weights))
+        ranked = ranked.sort("example", "score", descending=[False, True], maintain_order=True)
+        kept = (
+            ranked
+            if task.examples["options"].null_count() == 0
+            else ranked.group_by("example", maintain_order=True).head(KEPT)
+        )
+        return SelectionRun("cascade", kept)
+
+    def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
+        """Bring the index to what a task's pool holds; return how many options were added and removed."""
+        before = len(self.index)
+        removed = self._fit_to(self.index, task, watch)
+        self.pool = None
+        return len(self.index) - before + removed, removed
+
+    def _candidates(self, task: SelectionTask, watch: Watch) -> tuple[Pairs, Floats]:
+        """Return the options worth a look, by example, and what is known of each."""
+        vectors = self.encoder.encode_contexts(task)
+        words = self.words.weigh_contexts(task)
+        contexts = task.contexts()
+        parts: list[tuple[Pairs, Floats]] = []
+        for examples, size in pools(task):
+            pool = self._pool(task, watch)
+            with watch("searching", len(examples)) as advance:
+                for example in examples:
+                    rows, scores = self._search(pool, vectors[example], words[int(example)], size)
+                    parts.append((Pairs(np.full(len(rows), example), rows), scores))
+                    advance(1)
+        parts.append((offered(task), self._offered_features(task, vectors, words)))
+        pairs = join_pairs([pairs for pairs, _ in parts])
+        scores = np.concatenate([scores for _, scores in parts])
+        order = np.argsort(pairs.example, kind="stable")
+        pairs = Pairs(pairs.example[order], pairs.row[order])
+        return pairs, np.column_stack([scores[order], _looks(task.options["text"], contexts, pairs)])
+
+    def _search(
+        self, pool: Pool, vector: NDArray[np.float32], words: sparse.csr_matrix, size: int
+    ) -> tuple[NDArray[np.intp], Floats]:
+        """Return the rows of a task's options that are found, and both products of each."""
+        by_word = pool.index.word_scores(words)
+        near = pool.index.nearest(vector, self.settings.found)
+        rows = np.union1d(best_columns(by_word[None], self.settings.found)[0], near)
+        rows = rows[(pool.place[rows] >= 0) & (pool.place[rows] < size)]
+        return pool.place[rows], np.column_stack([by_word[rows], pool.index.products(vector, rows)])
+
+    def _offered_features(self, task: SelectionTask, vectors: NDArray[np.float32], words: sparse.csr_matrix) -> Floats:
+        pairs = offered(task)
+        used, row = np.unique(pairs.row, return_inverse=True)
+        texts = task.options["text"].gather(used).to_list()
+        if not texts:
+            return np.zeros((0, 2))
+        local = Pairs(pairs.example, row)
+        weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
+        by_word = pair_products(*same_columns(words, weights), local)
+        return np.column_stack([by_word, pair_products(vectors, self.encoder.encode_replies(texts), local)])
+
+    def _pool(self, task: SelectionTask, watch: Watch) -> Pool:
+        """Return an index of the task's options; it is kept for the next task with the same ones."""
+        if self.pool is None or self.pool.options is not task.options:
+            held = self.index.copy()
+            self._fit_to(held, task, watch)
+            rows = pl.DataFrame({"id": task.options["id"], "place": np.arange(task.options.height)})
+            place = held.options().join(rows, on="id", how="left", maintain_order="left")["place"].fill_null(-1)
+            places = place.to_numpy().astype(np.intp)
+            places[held.removed()] = -1
+            self.pool = Pool(task.options, held, places)
+        return self.pool
+
+    def _fit_to(self, index: Index, task: SelectionTask, watch: Watch) -> int:
+        """Add what a task has and the index has not; remove what only the index has, and return how many."""
+        self._add_missing(index, task, watch)
+        gone = index.options()[index.kept()].join(task.options, on="id", how="anti")["id"]
+        return index.remove(gone.to_list())
+
+    def _add_missing(self, index: Index, task: SelectionTask, watch: Watch) -> None:
+        """Encode and add the options that an index has not."""
+        options = task.options.select("id", "text").unique("id", maintain_order=True)
+        if index.segments:
+            options = options.join(index.options()[index.kept()], on=["id", "text"], how="anti", maintain_order="left")
+        if options.height:
+            texts = options["text"].to_list()
+            with watch(f"encoding {len(texts):,} options", None):
+                index.remove(options["id"].to_list())  # the text of an id may have changed
+                weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
+                index.add(options, self.encoder.encode_replies(texts), weights)
+
+    def _best(self, ranked: pl.DataFrame) -> pl.DataFrame:
+        ordered = ranked.sort("example", "score", descending=[False, True], maintain_order=True)
+        return ordered.group_by("example", maintain_order=True).head(self.settings.reranked)
+
+    def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
+        """Let the other ranker rank each example's best."""
+        rows = pl.DataFrame({"option": task.options["id"], "row": np.arange(task.options.height, dtype=np.uint32)})
+        lists = best.join(rows, on="option", maintain_order="left").group_by("example", maintain_order=True).agg("row")
+        unanswered = pl.lit(None, dtype=pl.List(pl.UInt32))
+        few = msgspec.structs.replace(
+            task, examples=task.examples.with_columns(lists["row"].alias("options"), correct=unanswered)
+        )
+        run: SelectionRun = self.parts[1].predict(few, watch)
+        return run
+
+    def _opinions(self, best: pl.DataFrame, run: SelectionRun) -> Floats:
+        """Return what the search and what the other ranker think of each of the best."""
+        scored = run.choices.select("example", "option", again=pl.Series(strengths(run, self.rank_scale)))
+        joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
+        return joined.select(pl.col("score").log(), pl.col("again").fill_null(pl.col("again").min())).to_numpy()
+
+    def save(self, folder: Path) -> None:
+        """Write the index and what was learned."""
+        self.words.save(folder)
+        self.index.save(folder / _INDEX)
+        save_arrays(
+            folder / _WEIGHTS,
+            {"weights": self.weights, "rank_weights": self.rank_weights, "rank_scale": np.array(self.rank_scale)},
+        )
+
+    def load(self, folder: Path) -> None:
+        """Map the index and read what was learned."""
+        self.words = Bm25(self.settings.words)
+        self.words.load(folder)
+        self.index = Index.open(folder / _INDEX)
+        learned = load_arrays(folder / _WEIGHTS, ("weights", "rank_weights", "rank_scale"))
+        self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
+        self.rank_scale = float(learned["rank_scale"])
+
+
+def _looks(texts: pl.Series, contexts: list[str], pairs: Pairs) -> Floats:
+    """Return what options look like: said already in the context, a question, how long."""
+    option = texts.gather(pairs.row)
+    said = pl.Series(contexts, dtype=pl.String).gather(pairs.example)
+    table = pl.DataFrame({"option": option, "said": said}).select(
+        pl.col("said").str.contains(pl.col("option"), literal=True).cast(pl.Float64).alias("again"),
+        pl.col("option").str.strip_chars().str.ends_with("?").cast(pl.Float64).alias("asks"),
+        (1.0 + pl.col("option").str.len_chars()).log().alias("length"),
+    )
+    return table.to_numpy()
+
+
+def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:
+    return pl.DataFrame({"example": pairs.example.astype(np.uint32), "option": task.options["id"].gather(pairs.row)})
+
+
+def _redistributed(ranked: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
+    """Give what the best have together to each of them as the other ranker would."""
+    joined = ranked.join(again.rename({"score": "part"}), on=["example", "option"], how="left", maintain_order="left")
+    whole = pl.col("score").filter(pl.col("part").is_not_null()).sum().over("example")
+    return joined.select("example", "option", score=(pl.col("part") * whole).fill_null(pl.col("score")))

@@ -1,0 +1,276 @@
+"""An index of options, to be found by words and by vectors: memory-mapped, and changed without being built again.
+
+    index.json         the segments in order, and which of their rows were removed
+    1/, 2/, ...        one segment for each addition: options.parquet, vectors.npy, codes.npy, words.npy, starts.npy,
+                       rows.npy, weights.npy
+
+Additions write a segment and then the list; removals write the list alone. Both are done when index.json is renamed.
+"""
+
+import shutil
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoinder.files import BadInputError, open_binary, read_parquet, write_atomically
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+
+_LIST = "index.json"
+_ARRAYS = ("vectors", "codes", "words", "starts", "rows", "weights")
+_MOST_SEGMENTS = 16
+RESCORED = 2048
+"""Options whose vectors are compared exactly, after a look at the signs alone."""
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Options that were added together."""
+
+    options: pl.DataFrame
+    """Columns `id` and `text`."""
+    vectors: NDArray[np.float16]
+    codes: NDArray[np.uint64]
+    """The signs of the vectors' components, 64 in a word; words x options."""
+    words: NDArray[np.int32]
+    """Hashes of all words, in order; word k is in the options rows[starts[k]:starts[k + 1]]."""
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, options: pl.DataFrame, vectors: Floats, weights: sparse.csr_matrix) -> "Segment":
+        """Turn options' vectors and words' weights into a segment."""
+        row = np.repeat(np.arange(options.height, dtype=np.int32), np.diff(weights.indptr))
+        order = np.argsort(weights.indices, kind="stable")
+        words, starts = np.unique(weights.indices[order], return_index=True)
+        return cls(
+            options.select("id", "text"),
+            vectors.astype(np.float16),
+            _codes(vectors),
+            words.astype(np.int32),
+            np.append(starts, len(order)).astype(np.int64),
+            row[order],
+            weights.data[order].astype(np.float32),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write to a folder."""
+        folder.mkdir(parents=True)
+        self.options.write_parquet(folder / "options.parquet")
+        for name in _ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Segment":
+        """Map a folder."""
+        options = read_parquet(folder / "options.parquet")
+        arrays = [_map(folder / f"{name}.npy") for name in _ARRAYS]
+        if not len(arrays[0]) == arrays[1].shape[1] == options.height or len(arrays[2]) + 1 != len(arrays[3]):
+            raise BadInputError(folder, "its files do not belong together; build the index anew")
+        return cls(options, *arrays)
+
+    def word_scores(self, context: sparse.csr_matrix) -> Floats:
+        """Return the product of one context's words with every option's."""
+        place = np.minimum(np.searchsorted(self.words, context.indices), max(len(self.words) - 1, 0))
+        known = self.words[place] == context.indices if len(self.words) else np.zeros(len(place), dtype=bool)
+        spans = [slice(self.starts[word], self.starts[word + 1]) for word in place[known]]
+        if not spans:
+            return np.zeros(self.options.height, dtype=np.float32)
+        rows = np.concatenate([self.rows[span] for span in spans])
+        sizes = [span.stop - span.start for span in spans]
+        weights = np.concatenate([self.weights[span] for span in spans]) * np.repeat(context.data[known], sizes)
+        return np.bincount(rows, weights, minlength=self.options.height).astype(np.float32)
+
+    def near(self, code: NDArray[np.uint64], removed: Rows, count: int) -> Rows:
+        """Return the options whose signs differ least from a code's."""
+        differing = np.zeros(self.options.height, dtype=np.uint16)
+        for held, asked in zip(self.codes, code, strict=True):
+            differing += np.bitwise_count(held ^ asked)
+        differing[removed] = np.iinfo(np.uint16).max
+        count = min(count, len(differing))
+        return np.sort(np.argpartition(differing, count - 1)[:count])
+
+
+class _Entry(msgspec.Struct):
+    name: str
+    removed: list[int] = []
+
+
+class _List(msgspec.Struct):
+    segments: list[_Entry] = []
+
+
+class Index:
+    """Segments of options; a row counts through all of them."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.list = _List()
+        self.segments: list[Segment] = []
+
+    @classmethod
+    def open(cls, folder: Path) -> "Index":
+        """Map an index that was written."""
+        index = cls(folder)
+        with open_binary(folder / _LIST) as file:
+            try:
+                index.list = msgspec.json.decode(file.read(), type=_List)
+            except msgspec.DecodeError as error:
+                raise BadInputError(folder / _LIST, f"damaged ({error})") from None
+        index.segments = [Segment.load(folder / entry.name) for entry in index.list.segments]
+        return index
+
+    def __len__(self) -> int:
+        return len(self.kept())
+
+    def copy(self) -> "Index":
+        """Return another index of the same segments, in memory, that can be changed by itself."""
+        other = Index()
+        other.segments, other.list = list(self.segments), deepcopy(self.list)
+        return other
+
+    def kept(self) -> Rows:
+        """Return the rows of the options that were not removed."""
+        return np.delete(np.arange(sum(segment.options.height for segment in self.segments)), self.removed())
+
+    def options(self) -> pl.DataFrame:
+        """Return all options, removed ones too, by row."""
+        return pl.concat([segment.options for segment in self.segments])
+
+    def removed(self) -> Rows:
+        """Return the rows of removed options."""
+        return np.array(
+            [
+                first + row
+                for first, entry in zip(self._firsts(), self.list.segments, strict=True)
+                for row in entry.removed
+            ],
+            dtype=np.intp,
+        )
+
+    def add(self, options: pl.DataFrame, vectors: Floats, weights: sparse.csr_matrix) -> None:
+        """Add options (columns `id`, `text`) with their vectors and words' weights; known ids are an error."""
+        held = self.options()["id"].gather(self.kept()) if self.segments else pl.Series([], dtype=pl.String)
+        again = options.filter(options["id"].is_in(held.implode()) | options["id"].is_duplicated())
+        if again.height:
+            raise BadInputError(self.folder or "index", f"{again['id'][0]!r} is in the index already", field="id")
+        if self.segments and vectors.shape[1] != self.segments[0].vectors.shape[1]:
+            width = self.segments[0].vectors.shape[1]
+            raise BadInputError(
+                self.folder or "index", f"holds vectors of {width}, not of {vectors.shape[1]} components"
+            )
+        self._append(Segment.of(options, vectors, weights))
+        if len(self.segments) > _MOST_SEGMENTS:
+            self.merge()
+        self._write()
+
+    def remove(self, ids: Sequence[str]) -> int:
+        """Remove options; return how many there were."""
+        found = 0
+        for segment, entry in zip(self.segments, self.list.segments, strict=True):
+            rows = segment.options["id"].is_in(list(ids)).arg_true().to_list()
+            new = sorted(set(rows) - set(entry.removed))
+            entry.removed = sorted([*entry.removed, *new])
+            found += len(new)
+        self._write()
+        return found
+
+    def merge(self) -> None:
+        """Put all segments into one and drop what was removed; nothing is encoded again."""
+        kept = self.kept()
+        options = self.options()[kept]
+        vectors = np.concatenate([segment.vectors for segment in self.segments])[kept]
+        weights = sparse.vstack([_by_option(segment) for segment in self.segments]).tocsr()[kept]
+        name = str(1 + max(int(entry.name) for entry in self.list.segments))
+        self.segments, self.list.segments = [], []
+        self._append(Segment.of(options, vectors.astype(np.float32), weights), name)
+
+    def word_scores(self, context: sparse.csr_matrix) -> Floats:
+        """Return the product of one context's words with every option's, by row; removed ones have none."""
+        scores = np.concatenate([segment.word_scores(context) for segment in self.segments])
+        scores[self.removed()] = 0
+        return scores
+
+    def nearest(self, vector: Floats, count: int, rescored: int = RESCORED) -> Rows:
+        """Return the rows with the largest products with a vector: those of like signs are compared exactly."""
+        code = _codes(vector[None])[:, 0]
+        rows = np.concatenate(
+            [
+                first + segment.near(code, np.array(entry.removed, dtype=np.intp), rescored)
+                for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
+            ]
+        )
+        rows = np.setdiff1d(rows, self.removed(), assume_unique=True)
+        products = self.products(vector, rows)
+        count = min(count, len(rows))
+        best = np.argpartition(-products, count - 1)[:count] if count else np.zeros(0, dtype=np.intp)
+        return rows[best[np.argsort(-products[best], kind="stable")]]
+
+    def products(self, vector: Floats, rows: Rows) -> Floats:
+        """Return the products of a vector with those of some rows."""
+        found = np.empty(len(rows), dtype=np.float32)
+        for first, segment in zip(self._firsts(), self.segments, strict=True):
+            inside = (rows >= first) & (rows < first + segment.options.height)
+            found[inside] = segment.vectors[rows[inside] - first].astype(np.float32) @ vector
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write an index that was only in memory."""
+        self.folder = folder
+        for segment, entry in zip(self.segments, self.list.segments, strict=True):
+            segment.save(folder / entry.name)
+        self._write()
+
+    def _firsts(self) -> list[int]:
+        sizes = [segment.options.height for segment in self.segments]
+        return [sum(sizes[:place]) for place in range(len(sizes))]
+
+    def _append(self, segment: Segment, name: str | None = None) -> None:
+        name = name or str(1 + max((int(entry.name) for entry in self.list.segments), default=0))
+        if self.folder is not None:
+            shutil.rmtree(self.folder / name, ignore_errors=True)  # left by an addition that was interrupted
+            segment.save(self.folder / name)
+            segment = Segment.load(self.folder / name)
+        self.segments.append(segment)
+        self.list.segments.append(_Entry(name))
+
+    def _write(self) -> None:
+        if self.folder is None:
+            return
+        with write_atomically(self.folder / _LIST) as file:
+            file.write(msgspec.json.encode(self.list))
+        named = {entry.name for entry in self.list.segments}
+        for stale in self.folder.iterdir():
+            if stale.is_dir() and stale.name.isdigit() and stale.name not in named:
+                shutil.rmtree(stale)
+
+
+def _codes(vectors: NDArray[Any]) -> NDArray[np.uint64]:
+    bits = np.packbits(vectors > 0, axis=1)
+    padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def _by_option(segment: Segment) -> sparse.csr_matrix:
+    column = np.repeat(segment.words, np.diff(segment.starts))
+    order = np.argsort(segment.rows, kind="stable")
+    ends = np.searchsorted(segment.rows[order], np.arange(segment.options.height + 1))
+    return sparse.csr_matrix((segment.weights[order], column[order], ends), (segment.options.height, 2**31 - 1))
+
+
+def _map(path: Path) -> NDArray[Any]:
+    try:
+        found: NDArray[Any] = np.load(path, mmap_mode="r")
+    except FileNotFoundError:
+        raise BadInputError(path, "no such file; the index is not whole") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise BadInputError(path, f"damaged ({error})") from None
+    return found

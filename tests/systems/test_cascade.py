@@ -1,0 +1,168 @@
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+
+from rejoinder.errors import UserError
+from rejoinder.measures.selection import score
+from rejoinder.sample import irc
+from rejoinder.systems.cascade import Cascade
+from rejoinder.systems.index import Index
+from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.retrieval import Tfidf
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.words import count_words
+from rejoinder.tasks.build import Cut, build_pool_task, build_task
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import unwatched
+
+WIDTH = 64
+
+
+class Projection(SelectionSystem):
+    """An encoder without a network: a random projection of the words, whose products come near to shared words."""
+
+    encoded = 0
+
+    def encode_contexts(self, task):
+        return project(task.contexts())
+
+    def encode_replies(self, texts):
+        self.encoded += len(texts)
+        return project(texts)
+
+    def predict(self, task, watch=unwatched):
+        texts = task.options["text"].to_list()
+        return rank_by_products(task, "projection", project(task.contexts()), project(texts))
+
+
+def project(texts):
+    counts = count_words(texts, 4)
+    columns, place = np.unique(counts.indices, return_inverse=True)
+    words = np.stack([np.random.default_rng(column).normal(size=WIDTH) for column in columns])
+    rows = np.repeat(np.arange(len(texts)), np.diff(counts.indptr))
+    found = np.zeros((len(texts), WIDTH))
+    np.add.at(found, rows, words[place])
+    return (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    talks = [dialogue.turns for dialogue in irc.dialogues(700, seed=5)]
+    cuts = [Cut(tuple((turn.speaker, turn.text) for turn in turns[:-1]), (turns[-1].text,)) for turns in talks]
+    pool = list(dict.fromkeys(turn.text for turns in talks for turn in turns))
+    parts = (cuts[:300], cuts[300:500], cuts[500:])
+    return [build_pool_task(part, pool, first_id=1000 * number) for number, part in enumerate(parts)]
+
+
+def trained(tasks, **settings):
+    train, dev, _ = tasks
+    cascade = Cascade(Cascade.Settings(**settings))
+    cascade.parts = [Projection(None)]
+    if cascade.settings.ranker:
+        ranker = Tfidf(Tfidf.Settings())
+        ranker.fit(Lesson(train=train, work=Path("unused")))
+        cascade.parts.append(ranker)
+    cascade.fit(Lesson(train=train, dev=dev, work=Path("unused")))
+    return cascade
+
+
+def recall(run, task):
+    return score(run, task.truth(), ["R@10"])["R@10"].mean()
+
+
+@pytest.fixture(scope="module")
+def cascade(tasks):
+    return trained(tasks)
+
+
+def test_both_ways_of_searching_find_more_than_either(cascade, tasks):
+    test = tasks[2]
+    run = cascade.predict(test)
+    words = cascade.words.predict(test)
+    meaning = Projection(None).predict(test)
+    assert recall(run, test) > max(recall(words, test), recall(meaning, test))
+    assert run.choices.group_by("example").len()["len"].max() == 100
+    assert (run.choices["score"] >= 0).all()
+
+
+def test_the_pool_is_encoded_once(cascade, tasks):
+    before = cascade.parts[0].encoded
+    assert before == tasks[0].options.height
+    cascade.predict(tasks[2])
+    assert cascade.parts[0].encoded == before
+
+
+def test_a_changed_pool_is_searched_without_the_old_and_with_the_new(tasks):
+    cascade, test = trained(tasks), tasks[2]
+    added = pl.DataFrame({"id": ["new"], "text": [test.contexts()[0] + " indeed"]})
+    fewer = SelectionTask(
+        test.examples.head(1).with_columns(correct=pl.lit(None, dtype=pl.List(pl.UInt32))),
+        pl.concat([test.options.tail(900), added]),
+    )
+    encoded = cascade.parts[0].encoded
+    run = cascade.predict(fewer)
+    assert "new" in run.choices["option"]
+    assert set(run.choices["option"]) <= set(fewer.options["id"])
+    assert cascade.parts[0].encoded == encoded + 1
+    assert "new" not in cascade.index.options()["id"]  # nothing is kept unless asked for
+    assert cascade.update_index(fewer) == (1, test.options.height - 900)
+    assert len(cascade.index) == 901
+    assert cascade.predict(fewer).choices.equals(run.choices)
+    assert cascade.update_index(fewer) == (0, 0)
+
+
+def test_a_text_that_changed_under_its_id_is_encoded_anew(tasks):
+    cascade, test = trained(tasks), tasks[2]
+    changed = test.options.with_columns(
+        text=pl.when(pl.col("id") == test.options["id"][0]).then(pl.lit(test.contexts()[0] + " yes")).otherwise("text")
+    )
+    run = cascade.predict(SelectionTask(test.examples.head(1), changed))
+    assert test.options["id"][0] in run.choices["option"]
+    assert test.options["id"][0] not in cascade.predict(test).choices["option"].head(100)
+
+
+def test_another_ranker_orders_the_best(tasks):
+    test = tasks[2]
+    plain, again = trained(tasks).predict(test), trained(tasks, ranker="tfidf", reranked=5).predict(test)
+    firsts = [run.choices.group_by("example", maintain_order=True).head(5) for run in (plain, again)]
+    assert not firsts[0].equals(firsts[1])
+    assert score(again, test.truth(), ["MRR"])["MRR"].mean() > score(plain, test.truth(), ["MRR"])["MRR"].mean() - 0.01
+    totals = again.choices.group_by("example").agg(pl.col("score").sum())["score"]
+    assert totals.max() < 1 + 1e-6
+
+
+def test_options_of_their_own_are_ranked_too(cascade, tasks):
+    wrong = [(text,) for text in tasks[2].options["text"].to_list()]
+    cuts = [
+        Cut((("a", context),), (tasks[2].options["text"][correct[0]],))
+        for context, correct in zip(tasks[2].contexts(), tasks[2].examples["correct"].to_list(), strict=True)
+    ]
+    own = build_task(cuts, wrong, 30, seed=1)
+    run = cascade.predict(own)
+    assert run.choices.group_by("example").len()["len"].unique().to_list() == [30]
+    assert score(run, own.truth(), ["MRR"])["MRR"].mean() > 0.25  # 0.13 at random
+
+
+def test_it_is_saved_and_mapped(cascade, tasks, tmp_path):
+    cascade.save(tmp_path)
+    again = Cascade(cascade.settings)
+    again.parts = cascade.parts
+    again.load(tmp_path)
+    assert isinstance(again.index.segments[0].vectors, np.memmap)
+    assert again.predict(tasks[2]).choices.equals(cascade.predict(tasks[2]).choices)
+
+
+def test_what_it_needs_is_said(cascade, tasks):
+    with pytest.raises(UserError, match="learns on dev"):
+        Cascade(Cascade.Settings()).fit(Lesson(train=tasks[0], work=Path("unused")))
+    dumb = Cascade(Cascade.Settings(encoder="tfidf"))
+    dumb.parts = [Tfidf(Tfidf.Settings())]
+    with pytest.raises(UserError, match="tfidf has no vectors to search by"):
+        dumb.fit(Lesson(train=tasks[0], dev=tasks[1], work=Path("unused")))
+    empty = msgspec.structs.replace(tasks[2], options=tasks[2].options.head(0))
+    with pytest.raises(UserError, match="the pool is empty"):
+        cascade.predict(empty)
+    assert isinstance(cascade.index, Index)

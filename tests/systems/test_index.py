@@ -1,0 +1,121 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rejoinder.systems.index import Index
+from rejoinder.systems.words import count_words
+
+WIDTH = 96
+
+
+def options_of(numbers):
+    words = np.array(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"])
+    texts = [f"{words[n % 8]} {words[n // 8 % 8]} number{n}" for n in numbers]
+    return pl.DataFrame({"id": [f"o{n}" for n in numbers], "text": texts})
+
+
+def vectors_of(numbers):
+    """Make vectors in clusters, as those of texts are, that depend on the number alone."""
+    centres = np.random.default_rng(0).normal(size=(50, WIDTH))
+    noise = np.stack([np.random.default_rng([1, n]).normal(size=WIDTH) for n in numbers])
+    found = centres[np.array(numbers) % 50] + 0.7 * noise
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+def add(index, numbers):
+    index.add(options_of(numbers), vectors_of(numbers), count_words(options_of(numbers)["text"].to_list(), 0))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    add(Index(folder), list(range(3000)))
+    return Index.open(folder)
+
+
+def test_it_finds_the_nearest_vectors(built):
+    queries = vectors_of(list(range(5000, 5050)))
+    found = np.array([built.nearest(query, 20, rescored=500) for query in queries])
+    exact = np.argsort(-(queries @ vectors_of(list(range(3000))).T), axis=1)[:, :20]
+    shared = [len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]
+    assert np.mean(shared) > 19
+    # with all of them compared exactly, half precision alone makes a difference
+    everything = np.array([built.nearest(query, 20, rescored=3000) for query in queries])
+    assert (everything == exact).mean() > 0.95
+
+
+def test_it_finds_words(built):
+    texts = options_of(range(3000))["text"].to_list()
+    wanted = [sum(word in ("beta", "number77") for word in text.split()) for text in texts]
+    assert built.word_scores(count_words(["what of beta or number77"], 0)).tolist() == wanted
+    assert built.word_scores(count_words(["nothing known"], 0)).max() == 0
+
+
+def test_it_is_mapped_and_about_as_large_as_its_vectors(built):
+    assert all(isinstance(segment.vectors, np.memmap) for segment in built.segments)
+    size = sum(path.stat().st_size for path in built.folder.rglob("*.npy"))
+    assert size < 1.5 * 3000 * WIDTH * 2
+
+
+def test_changes_need_no_rebuild(tmp_path):
+    index = Index(tmp_path)
+    add(index, list(range(500)))
+    stamp = (tmp_path / "1" / "vectors.npy").stat().st_mtime_ns
+    add(index, list(range(500, 600)))
+    assert index.remove(["o3", "o550", "o9999"]) == 2
+    assert (tmp_path / "1" / "vectors.npy").stat().st_mtime_ns == stamp
+    for same in (index, Index.open(tmp_path)):
+        assert len(same) == 598
+        ids = same.options()["id"]
+        assert ids[int(same.nearest(vectors_of([555])[0], 1)[0])] == "o555"
+        assert ids[int(same.nearest(vectors_of([550])[0], 1)[0])] != "o550"
+        assert len(same.nearest(vectors_of([550])[0], 1000)) == 598
+        assert ids[int(same.word_scores(count_words(["number555"], 0)).argmax())] == "o555"
+        assert same.word_scores(count_words(["number3"], 0)).max() == 0
+
+
+def test_merging_changes_nothing_but_the_folder(tmp_path):
+    index = Index(tmp_path)
+    for start in range(0, 900, 50):  # more additions than there may be segments
+        add(index, list(range(start, start + 50)))
+        index.remove([f"o{start + 7}"])
+    again = Index.open(tmp_path)
+    assert len(again.segments) < 17
+    assert len(again) == 900 - 18
+    ids = again.options()["id"].to_list()
+    for number in (0, 449, 888):
+        assert ids[int(again.nearest(vectors_of([number])[0], 1)[0])] == f"o{number}"
+        assert ids[int(again.word_scores(count_words([f"number{number}"], 0)).argmax())] == f"o{number}"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "index.json",
+        *(entry["name"] for entry in json.loads((tmp_path / "index.json").read_text())["segments"]),
+    }
+
+
+def test_an_index_in_memory_can_be_written(tmp_path):
+    index = Index()
+    add(index, list(range(100)))
+    index.remove(["o5"])
+    index.save(tmp_path / "saved")
+    assert len(Index.open(tmp_path / "saved")) == 99
+
+
+def test_mistakes_are_named(tmp_path, complaint):
+    index = Index(tmp_path / "index")
+    add(index, list(range(20)))
+    assert "'o7' is in the index already" in complaint(add, index, [30, 7])
+    wide = np.zeros((1, 5), dtype=np.float32)
+    assert "holds vectors of 96, not of 5" in complaint(index.add, options_of([50]), wide, count_words(["x"], 0))
+    index.remove(["o7"])
+    add(index, [7])
+    assert "no such file" in complaint(Index.open, tmp_path / "nowhere")
+    (tmp_path / "index" / "1" / "codes.npy").write_bytes(b"nonsense")
+    assert "codes.npy: damaged" in complaint(Index.open, tmp_path / "index")
+    np.save(tmp_path / "index" / "1" / "codes.npy", np.zeros((2, 3), dtype=np.uint64))
+    assert "do not belong together" in complaint(Index.open, tmp_path / "index")
+    (tmp_path / "index" / "1" / "codes.npy").unlink()
+    assert "the index is not whole" in complaint(Index.open, tmp_path / "index")
+    (tmp_path / "index" / "index.json").write_text("{")
+    assert "index.json: damaged" in complaint(Index.open, tmp_path / "index")

