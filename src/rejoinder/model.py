@@ -15,6 +15,8 @@ from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, Lesson, needed_extra
 from rejoinder.tasks.load import Task
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.text import is_chinese
 from rejoinder.watch import Watch, unwatched
 
 CARD = "model.yaml"
@@ -22,12 +24,16 @@ _PARTS = "parts"
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """Data that a model learned from."""
 
     name: str
     examples: int
     fingerprint: str
+    most_turns: int | None = None
+    """Of a dialogue to judge."""
+    chinese: bool | None = None
+    """Whether dialogues to judge are in Chinese."""
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,8 +157,12 @@ def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> No
 
 
 def _source(path: Path, task: Task) -> Source:
-    examples = len(task.dialogues) if hasattr(task, "dialogues") else task.examples.height
-    return Source(path.name if path.is_file() else "/".join(path.parts[-3:]), examples, fingerprint(path))
+    name = path.name if path.is_file() else "/".join(path.parts[-3:])
+    if isinstance(task, SelectionTask):
+        return Source(name, task.examples.height, fingerprint(path))
+    chinese = is_chinese(turn.text for dialogue in task.dialogues for turn in dialogue.turns)
+    most = max(len(dialogue.turns) for dialogue in task.dialogues)
+    return Source(name, len(task.dialogues), fingerprint(path), most, chinese)
 
 
 def _versions() -> dict[str, str]:

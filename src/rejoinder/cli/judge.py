@@ -1,4 +1,4 @@
-"""`rejoinder import helpdesk`, `import dbdc3` and `describe`."""
+"""`rejoinder import helpdesk`, `import dbdc3`, `describe` and `judge`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +9,13 @@ from rejoinder.cli.app import app
 from rejoinder.cli.build import Out, importing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rejoinder.corpora.helpdesk import Columns, Roles
+    from rejoinder.dialogue import Dialogue
+    from rejoinder.judging import Judgements
+    from rejoinder.model import ModelCard
+    from rejoinder.systems.system import JudgementSystem
 
 Conversation = Annotated[str, typer.Option("--conversation", help="Column with the conversation's id.")]
 Speaker = Annotated[str, typer.Option("--speaker", help="Column with the speaker.")]
@@ -132,3 +138,79 @@ def describe(
             show(alpha_table(name, task), style)
             if annotators:
                 show(annotators_table(name, task), style)
+
+
+@app.command(epilog="Example: rejoinder judge chats.csv --model judge.model --out judged.csv --report judged.html")
+def judge(
+    chats: Annotated[
+        Path,
+        typer.Argument(help="Posts (CSV with a header, or JSON lines), a judgement task folder, or DialEval data."),
+    ],
+    model: Annotated[Path, typer.Option("--model", help="What `rejoinder train` wrote.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="File to write: .csv for a row a dialogue, else JSON lines with all distributions."),
+    ],
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write this HTML page: the worst dialogues, trends, the model.")
+    ] = None,
+    worst: Annotated[int, typer.Option("--worst", min=1, help="Dialogues that the page shows.")] = 30,
+    conversation: Conversation = "conversation",
+    speaker: Speaker = "speaker",
+    text: Text = "text",
+    time: Time = "time",
+    customer: Customers = None,
+    helpdesk: Helpdesks = None,
+    mask: Mask = False,
+) -> None:
+    """Judge dialogues: quality distributions, a label for each turn, and on request a report for the team."""
+    from rejoinder.errors import UserError
+    from rejoinder.judging import judge as judge_all
+    from rejoinder.model import load_model
+    from rejoinder.report.judgements import write_judgements
+    from rejoinder.report.terminal import progress
+    from rejoinder.systems.system import JudgementSystem
+
+    card, system = load_model(model)
+    if not isinstance(system, JudgementSystem):
+        raise UserError(f"{model}: {card.recipe.name} ranks options; expected a model that judges dialogues")
+    dialogues = _read_chats(chats, _columns(conversation, speaker, text, time), _roles(customer, helpdesk), mask)
+    found = judge_all(system, dialogues, progress)
+    write_judgements(out, found)
+    typer.echo(f"{len(dialogues):,} dialogues judged in {out}", err=True)
+    if report is not None:
+        _write_report(report, chats.name, found, card, system, worst)
+        typer.echo(f"report: {report}", err=True)
+
+
+def _read_chats(path: Path, columns: "Columns", roles: "Roles", mask: bool) -> "Sequence[Dialogue]":
+    from rejoinder.corpora.helpdesk import read_dialogues
+    from rejoinder.corpora.masking import mask as masked
+    from rejoinder.dialogue import Dialogue, Turn
+    from rejoinder.files import BadInputError, read_start
+    from rejoinder.tasks.judgement import JudgementTask
+    from rejoinder.tasks.load import load_task
+
+    if not path.is_dir() and b'"turns"' not in read_start(path):
+        return read_dialogues(path, columns, roles, masked if mask else str)
+    task = load_task(path)
+    if not isinstance(task, JudgementTask):
+        raise BadInputError(path, "holds no dialogues to judge")
+    if not mask:
+        return task.dialogues
+    return [
+        Dialogue(d.id, tuple(Turn(turn.speaker, tuple(map(masked, turn.posts))) for turn in d.turns), d.time)
+        for d in task.dialogues
+    ]
+
+
+def _write_report(
+    path: Path, title: str, found: "Judgements", card: "ModelCard", system: "JudgementSystem", worst: int
+) -> None:
+    from rejoinder.judging import follow, trend
+    from rejoinder.report.judgements import Report, write_report
+    from rejoinder.report.terminal import progress
+
+    shown = found.overall().argsort(kind="stable")[:worst].tolist()
+    courses = follow(system, [found.dialogues[number] for number in shown], progress)
+    write_report(path, Report(f"How the dialogues in {title} went", found, shown, courses, trend(found), card))

@@ -11,7 +11,8 @@ import msgspec
 
 from rejoinder.errors import UserError
 from rejoinder.runs import JudgementRun, SelectionRun
-from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.tasks.dialeval import NUGGET, QUALITY
+from rejoinder.tasks.judgement import JudgementTask, Question
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -81,6 +82,8 @@ class JudgementSystem(System[JudgementTask, JudgementRun]):
     """Predicts distributions of votes."""
 
     task = JudgementTask
+    questions: tuple[Question, ...] = (*QUALITY, NUGGET)
+    """What it can answer: DialEval-1's questions, unless it learned others."""
 
 
 AnySystem = SelectionSystem | JudgementSystem

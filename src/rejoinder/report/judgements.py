@@ -1,0 +1,238 @@
+"""What a model thinks of a team's dialogues: a table or records for programs, one HTML page for people."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import cast
+
+import altair as alt
+import jinja2
+import msgspec
+import numpy as np
+import polars as pl
+
+from rejoinder import __version__
+from rejoinder.files import write_atomically
+from rejoinder.judging import Course, Judgements, TrendPoint, values_of
+from rejoinder.model import ModelCard
+from rejoinder.report.plots import styled, to_svg
+from rejoinder.statistics import mean_intervals
+from rejoinder.tasks.judgement import Question
+from rejoinder.text import is_chinese
+
+MEANINGS = {
+    "A": "task accomplishment",
+    "S": "customer satisfaction",
+    "E": "effectiveness",
+    "CNUG0": "states the problem",
+    "CNUG": "helps to solve it",
+    "CNUG*": "says it is solved",
+    "CNaN": "does not help",
+    "HNUG": "helps to solve it",
+    "HNUG*": "gives the solution",
+    "HNaN": "does not help",
+}
+"""What the names of DialEval-1's questions and labels stand for."""
+
+_COLOURS = ("#0f766e", "#5eb8a8", "#cbd5e1", "#f0a58f", "#c2410c")
+
+
+def write_judgements(path: Path, found: Judgements) -> None:
+    """Write a table (CSV) of one row a dialogue, or else JSON lines with every distribution."""
+    with write_atomically(path) as file:
+        if ".csv" in path.suffixes:
+            file.write(_csv(found).encode())
+        else:
+            file.writelines(msgspec.json.encode(record) + b"\n" for record in records(found))
+
+
+def _csv(found: Judgements) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    scores = {question.name: found.scores(question) for question in found.scales}
+    writer.writerow(["id", "time", "turns", *scores, "overall"])
+    for number, (dialogue, overall) in enumerate(zip(found.dialogues, found.overall(), strict=True)):
+        own = [f"{values[number]:.4f}" for values in scores.values()]
+        time = "" if dialogue.time is None else dialogue.time.isoformat()
+        writer.writerow([dialogue.id, time, len(dialogue.turns), *own, f"{overall:.4f}"])
+    return text.getvalue()
+
+
+def records(found: Judgements) -> Iterator[dict[str, object]]:
+    """Yield what is said of each dialogue: id, overall score, and for each question the distributions of its rows."""
+    overall = found.overall()
+    for number, dialogue in enumerate(found.dialogues):
+        record: dict[str, object] = {"id": dialogue.id, "overall": round(float(overall[number]), 4)}
+        if dialogue.time is not None:
+            record["time"] = dialogue.time
+        for name in found.distributions:
+            rows = _rows(found, name, number)
+            record[name] = rows[0] if found.answers[name].question.roles is None else rows
+        yield record
+
+
+def _rows(found: Judgements, name: str, number: int) -> list[dict[str, object]]:
+    answers, own = found.answers[name], found.of_dialogue(name, number)
+    rows: list[dict[str, object]] = []
+    for row in range(own.start, own.stop):
+        labels = answers.question.allowed(int(answers.role[row]))
+        p = dict(zip(answers.question.labels, found.distributions[name][row].tolist(), strict=True))
+        rows.append(
+            {
+                **({} if answers.question.roles is None else {"turn": int(answers.turn[row]) + 1}),
+                "likely": max(labels, key=p.__getitem__),
+                "probabilities": {label: round(p[label], 4) for label in labels},
+            }
+        )
+    return rows
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the page shows."""
+
+    title: str
+    found: Judgements
+    worst: Sequence[int]
+    """Numbers of the dialogues to show, worst first."""
+    courses: Sequence[Course]
+    """How each of them went, turn by turn."""
+    trend: Sequence[TrendPoint]
+    card: ModelCard
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write the page."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string(files("rejoinder.report").joinpath("judgements.html").read_text("utf-8"))
+    found = report.found
+    page = template.render(
+        title=report.title,
+        version=__version__,
+        dialogues=len(found.dialogues),
+        turns=sum(len(dialogue.turns) for dialogue in found.dialogues),
+        period=_period(found),
+        summaries=[_summary(found, question) for question in found.scales],
+        colours=_COLOURS,
+        trend=to_svg(_trend_chart(report.trend)) if report.trend else None,
+        cases=[_case(found, number, course) for number, course in zip(report.worst, report.courses, strict=True)],
+        card=report.card,
+        doubts=doubts(report.card, found),
+        meanings=MEANINGS,
+    )
+    with write_atomically(path) as file:
+        file.write(page.encode())
+
+
+def _period(found: Judgements) -> str | None:
+    times = [dialogue.time for dialogue in found.dialogues if dialogue.time is not None]
+    return f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d}" if times else None
+
+
+def _summary(found: Judgements, question: Question) -> dict[str, object]:
+    scores = found.scores(question)
+    scores = scores[~np.isnan(scores)]
+    low, high = mean_intervals(scores[None], resamples=1_000) if len(scores) > 1 else (scores, scores)
+    p = found.distributions[question.name].mean(axis=0)
+    return {
+        "name": question.name,
+        "mean": float(scores.mean()),
+        "low": float(low[0]),
+        "high": float(high[0]),
+        "spread": float(found.spread(question).mean()),
+        "shares": _shares(question, p),
+        "ends": (question.labels[-1], question.labels[0]),
+    }
+
+
+def _shares(question: Question, p: Sequence[float]) -> list[dict[str, object]]:
+    """Return the segments of a bar, best label first, each with the colour of its place on the scale."""
+    places = np.linspace(0, len(_COLOURS) - 1, len(question.labels)).round().astype(int)
+    return [
+        {"label": label, "percent": 100 * float(share), "colour": _COLOURS[place]}
+        for label, share, place in zip(question.labels, p, places, strict=True)
+    ]
+
+
+def _case(found: Judgements, number: int, course: Course) -> dict[str, object]:
+    dialogue = found.dialogues[number]
+    whole = [question for question in found.scales if question.roles is None]
+    by_turn: list[list[dict[str, object]]] = [[] for _ in dialogue.turns]
+    for name, answers in found.answers.items():
+        if answers.question.roles is not None and name in found.distributions:
+            for row in _rows(found, name, number):
+                p = cast(dict[str, float], row["probabilities"])
+                likely = str(row["likely"])
+                meant = f"{likely}: {MEANINGS[likely]}" if likely in MEANINGS else f"{name} {likely}"
+                by_turn[cast(int, row["turn"]) - 1].append({"label": meant, "percent": 100 * p[likely], "all": p})
+    return {
+        "id": dialogue.id,
+        "time": dialogue.time and f"{dialogue.time:%Y-%m-%d %H:%M}",
+        "overall": course.scores[-1],
+        "bars": [
+            {
+                "name": question.name,
+                "score": float(found.distributions[question.name][number] @ values_of(question)),
+                "shares": _shares(question, found.distributions[question.name][number].tolist()),
+            }
+            for question in whole
+        ],
+        "turns": [
+            {
+                "side": "left" if turn.speaker == dialogue.turns[0].speaker else "right",
+                "speaker": turn.speaker,
+                "posts": turn.posts,
+                "labels": by_turn[place],
+                "score": course.scores[place],
+                "wrong": place == course.wrong,
+                "before": course.scores[place - 1] if place else None,
+            }
+            for place, turn in enumerate(dialogue.turns)
+        ],
+    }
+
+
+def _trend_chart(points: Sequence[TrendPoint]) -> alt.Chart:
+    table = pl.DataFrame([msgspec.to_builtins(point, builtin_types=(type(points[0].time),)) for point in points])
+    named = {name: f"{name} {MEANINGS.get(name, '')}".strip() for name in dict.fromkeys(table["question"])}
+    table = table.with_columns(pl.col("question").replace_strict(named))
+    base = alt.Chart(table).encode(x=alt.X("time:T", title=None))
+    band = base.mark_area(opacity=0.25, color=_COLOURS[0]).encode(
+        y=alt.Y("low:Q", title="expected score", scale=alt.Scale(zero=False)), y2="high:Q"
+    )
+    line = base.mark_line(point=True, color=_COLOURS[0]).encode(y="mean:Q")
+    chart = (
+        alt.layer(band, line)
+        .properties(width=270, height=150)
+        .facet(
+            facet=alt.Facet(
+                "question:N",
+                title=None,
+                sort=list(named.values()),
+                header=alt.Header(labelColor="#7b8794", labelFontWeight="bold"),
+            ),
+            columns=3,
+        )
+    )
+    return styled(chart)  # type: ignore[arg-type]
+
+
+def doubts(card: ModelCard, found: Judgements) -> list[str]:
+    """Return where this model should not be trusted on these dialogues."""
+    notes = []
+    source = card.train
+    longer = sum(len(dialogue.turns) > (source.most_turns or 10**9) for dialogue in found.dialogues)
+    if longer:
+        notes.append(
+            f"{longer:,} of the {len(found.dialogues):,} dialogues have more turns than any that it learned from "
+            f"({source.most_turns}): it can only guess there."
+        )
+    one_sided = sum(len({turn.speaker for turn in dialogue.turns}) < 2 for dialogue in found.dialogues)
+    if one_sided:
+        notes.append(f"{one_sided:,} dialogues have one side only; nothing was answered, or it is not in the data.")
+    here = is_chinese(turn.text for dialogue in found.dialogues for turn in dialogue.turns)
+    if source.chinese is not None and source.chinese != here:
+        known, given = ("Chinese", "other languages") if source.chinese else ("other languages", "Chinese")
+        notes.append(f"It learned from {known} and judges {given} here: do not use these scores.")
+    return notes

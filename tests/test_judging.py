@@ -1,0 +1,140 @@
+import csv
+import json
+from datetime import datetime, timedelta
+
+import msgspec
+import numpy as np
+import pytest
+
+from rejoinder.dialogue import Dialogue, Turn
+from rejoinder.judging import Judgements, follow, judge, trend, values_of
+from rejoinder.runs.judgement import JudgementRun, uniform
+from rejoinder.sample import helpdesk
+from rejoinder.systems.system import JudgementSystem
+from rejoinder.tasks.dialeval import NUGGET, QUALITY
+from rejoinder.tasks.judgement import JudgementTask, Question
+
+
+class Mood(JudgementSystem):
+    """Satisfaction hangs on how many turns are rude, quality otherwise on nothing."""
+
+    questions = (QUALITY[1], NUGGET)
+
+    def predict(self, task, watch=None):
+        answers = task.unanswered().answers
+        rude = np.array([sum("rude" in turn.text for turn in dialogue.turns) for dialogue in task.dialogues])
+        satisfied = np.eye(5)[np.minimum(rude, 4)]
+        return JudgementRun("mood", {"S": satisfied, "nugget": uniform(answers["nugget"])})
+
+
+def dialogue(id_, *texts, time=None):
+    return Dialogue(id_, tuple(Turn(("customer", "helpdesk")[n % 2], (text,)) for n, text in enumerate(texts)), time)
+
+
+def test_scores_are_expected_labels():
+    found = judge(Mood(None), [dialogue("a", "hi", "rude"), dialogue("b", "hi")])
+    assert found.scores(QUALITY[1]).tolist() == [1, 2]
+    assert found.overall().tolist() == [0.5, 1]
+    assert found.spread(QUALITY[1]).tolist() == [0, 0]
+    assert found.of_dialogue("nugget", 1) == slice(2, 3)
+
+
+def test_labels_that_are_no_numbers_run_from_good_to_bad():
+    assert values_of(Question("x", ("O", "T", "X"), ordered=True)).tolist() == [1, 0, -1]
+    breakdown = Question("x", ("O", "T", "X"), ordered=True, roles={"system": ("O", "T", "X")})
+    talk = (
+        Dialogue("a", (Turn("user", ()), Turn("system", ()), Turn("system", ()))),
+        Dialogue("b", (Turn("user", ()),)),
+    )
+    answers = JudgementTask(talk, (breakdown,)).unanswered().answers
+    found = Judgements(talk, answers, {"x": np.array([[1.0, 0, 0], [0, 1, 0]])})
+    assert found.scores(breakdown).tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
+
+
+def test_the_turn_that_went_wrong():
+    fine, bad = dialogue("a", "hi", "hello", "bye"), dialogue("b", "hi", "hello", "what", "rude", "oh", "well")
+    courses = follow(Mood(None), [fine, bad])
+    assert (courses[0].wrong, courses[1].wrong) == (None, 3)
+    assert courses[1].scores == (1, 1, 1, 0.5, 0.5, 0.5)
+
+
+def test_many_dialogues_are_judged_in_parts_and_in_order():
+    many = [dialogue(str(n), *["rude"] * (n % 4), "hi") for n in range(2_345)]
+    found = judge(Mood(None), many)
+    assert found.scores(QUALITY[1]).tolist() == [2 - n % 4 for n in range(2_345)]
+    assert len(found.distributions["nugget"]) == sum(len(each.turns) for each in many)
+
+
+def test_trends_tell_weeks_apart():
+    start = datetime(2024, 1, 1)
+    talks = [
+        dialogue(str(n), *["rude"] * (n > 200 or n % 2), "hi", time=start + timedelta(hours=12 * n)) for n in range(400)
+    ]
+    points = trend(judge(Mood(None), talks))
+    assert len(points) == 29
+    assert points[0].time == start
+    assert points[0].low < points[0].mean < points[0].high
+    assert points[0].mean > points[-1].high
+    assert trend(judge(Mood(None), [dialogue("a", "hi")])) == []
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("judge")
+    helpdesk.write(folder, 60, seed=5)
+    return folder
+
+
+CHATS = "conversation,speaker,text,time\n" + "".join(
+    f"c{n},{who},{text},2024-01-{n % 28 + 1:02} 10:0{place}\n"
+    for n in range(40)
+    for place, (who, text) in enumerate(
+        (("user", "<b>my phone is broken</b>"), ("agent", "write to x@y.example"), ("user", "bad"))
+    )
+)
+
+
+def test_the_command_judges_chats_and_reports(cli, model, save, tmp_path):
+    code, _, err = cli("train", "kernel-judge", "--task", model / "train_en.json", "--out", tmp_path / "model")
+    assert code == 0, err
+    chats, page = save("chats.csv", CHATS), tmp_path / "page.html"
+    given = ("judge", chats, "--model", tmp_path / "model")
+    code, _, err = cli(*given, "--out", tmp_path / "out.csv", "--report", page, "--mask", "--worst", 3)
+    assert code == 0, err
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == [f"c{n}" for n in range(40)]
+    assert all(-2 <= float(row[name]) <= 2 for row in rows for name in "ASE")
+    text = page.read_text("utf-8")
+    assert text.count("<details") == 3
+    assert "&lt;b&gt;my phone" in text
+    assert "x@y.example" not in text
+    assert "Over time" in text
+    assert "60 dialogues (train_en.json" in text
+    code, _, err = cli(*given, "--out", tmp_path / "out.jsonl")
+    assert code == 0, err
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert sum(first["A"]["probabilities"].values()) == pytest.approx(1, abs=1e-3)
+    assert [turn["turn"] for turn in first["nugget"]] == [1, 2, 3]
+    assert set(first["nugget"][1]["probabilities"]) == {"HNUG", "HNUG*", "HNaN"}
+    code, _, err = cli("judge", model / "test_cn.json", "--model", tmp_path / "model", "--out", tmp_path / "cn.csv",
+                       "--report", tmp_path / "cn.html")  # fmt: skip
+    assert code == 0, err
+    assert "judges Chinese here: do not use these scores" in (tmp_path / "cn.html").read_text("utf-8")
+
+
+def test_mistakes_leave_what_was_there(cli, model, save, tmp_path):
+    cli("train", "mean", "--task", model / "train_en.json", "--out", tmp_path / "model")
+    (tmp_path / "out.csv").write_text("precious")
+    chats = save("chats.csv", "conversation,speaker,text\n1,manager,hi\n")
+    code, _, err = cli("judge", chats, "--model", tmp_path / "model", "--out", tmp_path / "out.csv")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "row 1: speaker: 'manager' is neither known" in err
+    assert (tmp_path / "out.csv").read_text() == "precious"
+    code, _, err = cli("judge", chats, "--model", tmp_path, "--out", tmp_path / "out.csv")
+    assert code == 2
+    assert "not a model" in err
+
+
+def test_judgements_can_be_kept():
+    found = judge(Mood(None), [dialogue("a", "hi")])
+    assert msgspec.structs.replace(found, distributions={}).scales == []
