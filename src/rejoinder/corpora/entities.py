@@ -110,7 +110,7 @@ class Parser:
         """Return for every position how many words the longest entity there has (0: none), and its symbol."""
         length, symbol = np.zeros(len(words), np.int64), np.full(len(words), -1, np.int32)
         at = np.flatnonzero(self._first[words])
-        end = starts[np.searchsorted(starts, at, side="right")]
+        end = np.repeat(starts[1:], np.diff(starts))[at]
         node, depth = self._first[words[at]], 1
         while len(at):
             terminal = self._symbol[node]
@@ -165,7 +165,9 @@ def _hash_stretches(tokens: Tokens, starts: Ints, lengths: Ints) -> Hashes:
     """Hash stretches of words, as polynomials of their words' hashes."""
     words = tokens.words.hash(seed=0).to_numpy()
     hashes = np.zeros(len(starts), np.uint64)
-    for depth in range(int(lengths.max(initial=0))):
-        active = lengths > depth
+    active, depth = np.flatnonzero(lengths), 0
+    while len(active):
         hashes[active] = hashes[active] * _PRIME + words[tokens.codes[starts[active] + depth]]
+        depth += 1
+        active = active[lengths[active] > depth]
     return hashes
