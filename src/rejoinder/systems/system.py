@@ -100,6 +100,7 @@ SYSTEMS = {
     "kernel-judge": "rejoinder.systems.kernel_judge:KernelJudge",
     "sentence-encoder": "rejoinder.systems.sentence_encoder:SentenceEncoder",
     "cascade": "rejoinder.systems.cascade:Cascade",
+    "informed": "rejoinder.systems.informed:Informed",
 }
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 

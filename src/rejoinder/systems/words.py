@@ -1,7 +1,7 @@
 """Words as numbers: texts become sparse rows of hashed words, and how rare a word is is learned from many texts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,17 @@ def split_words(text: str, stem: int) -> list[str]:
 
 def count_words(texts: Sequence[str], stem: int) -> Matrix:
     """Count each text's words."""
+    return count_tokens(texts, lambda text: split_words(text, stem))
+
+
+def count_tokens(texts: Sequence[str], split: Callable[[str], list[str]]) -> Matrix:
+    """Count what each text is split into."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     if not len(texts):
         nothing = np.zeros(0, dtype=np.int32)
         return sparse.csr_matrix((nothing.astype(np.float32), nothing, np.zeros(1, np.int32)), shape=(0, _COLUMNS))
-    hashing = HashingVectorizer(
-        analyzer=lambda text: split_words(text, stem), n_features=_COLUMNS, norm=None, alternate_sign=False
-    )
+    hashing = HashingVectorizer(analyzer=split, n_features=_COLUMNS, norm=None, alternate_sign=False)
     counts: Matrix = hashing.transform(texts).astype(np.float32).tocsr()
     counts.sort_indices()
     return counts

@@ -1,0 +1,121 @@
+"""A ranker with knowledge (DSTC7, subtask 5): pages that context and options name, or are about, as more to weigh."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rejoinder.errors import UserError
+from rejoinder.files import read_parquet
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.pages import READ, Pages
+from rejoinder.systems.ranking import Pairs, pair_products
+from rejoinder.systems.retrieval import Tfidf, turns_of
+from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.words import count_words, load_arrays, save_arrays
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
+
+Floats = NDArray[np.float64]
+
+_PAGES, _WEIGHTS = "pages.npz", "weights.npz"
+_PENALTY = 30.0
+"""Pages say little, and a few hundred examples of dev seem to say much of them."""
+
+
+class Informed(SelectionSystem):
+    """Weighs a ranker's score with what pages of knowledge say of context and option.
+
+    A page that an option names says what the option is about: `lspci` has the words of a context that asks for
+    hardware. A page that the context names, or is about, tells which words a reply to it may have.
+    """
+
+    class Settings(msgspec.Struct, frozen=True):
+        """Whom to inform, and of what."""
+
+        ranker: str
+        """A recipe, or the folder of a trained model."""
+        knowledge: Literal["pages", "none"] = "pages"
+        """none: the same system without the pages, to see what they add."""
+        pages: int = 3
+        """Pages that a context is taken to be about."""
+        words: Tfidf.Settings = Tfidf.Settings()
+
+    words: Tfidf
+    pages: Pages
+    scale: float
+    weights: Floats
+
+    def part_sources(self) -> tuple[str, ...]:
+        """Return the ranker."""
+        return (self.settings.ranker,)
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Read the pages, and learn on dev what they weigh."""
+        if lesson.dev is None:
+            raise UserError("what knowledge weighs is learned on dev: name a task by --dev")
+        if lesson.train.knowledge is None:
+            raise UserError("this task names no knowledge; `rejoinder build` adds it by --knowledge or --courses")
+        self.words = Tfidf(self.settings.words)
+        self.words.fit(lesson)
+        self.pages = self._read(lesson.train)
+        run = self.parts[0].predict(lesson.dev, lesson.watch)
+        self.scale = scale_of(run)
+        correct = is_correct(run.choices, lesson.dev.truth().correct)
+        values = self._features(lesson.dev, run)
+        self.weights = learn_weights(values, run.choices["example"].to_numpy(), correct, _PENALTY)
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        run = self.parts[0].predict(task, watch)
+        ranked = with_shares(run.choices, self._features(task, run) @ self.weights)
+        return SelectionRun("informed", ranked.sort("example", "score", descending=[False, True], maintain_order=True))
+
+    def _read(self, task: SelectionTask) -> Pages:
+        pages = read_parquet(task.knowledge) if task.knowledge is not None else pl.DataFrame()
+        texts = [title + " " + text[:READ] for title, text in pages.select("title", "text").iter_rows()]
+        weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
+        return Pages.of(pages, weights, turns_of(task)[0])
+
+    def _features(self, task: SelectionTask, run: SelectionRun) -> Floats:
+        """Return what is known of each choice: the ranker's opinion, and the pages'."""
+        rank = run.choices.select(pl.int_range(1, pl.len() + 1).over("example").log()).to_series().to_numpy()
+        opinion = np.column_stack([strengths(run, self.scale), -rank])
+        if self.settings.knowledge == "none":
+            return opinion
+        rows = pl.DataFrame({"option": task.options["id"], "row": np.arange(task.options.height)})
+        row = run.choices.join(rows.unique("option"), on="option", how="left", maintain_order="left")["row"]
+        used, place = np.unique(row.fill_null(0).to_numpy(), return_inverse=True)
+        pairs = Pairs(run.choices["example"].to_numpy().astype(np.intp), place)
+        return np.column_stack([opinion, self._knowledge(task, task.options["text"].gather(used).to_list(), pairs)])
+
+    def _knowledge(self, task: SelectionTask, options: list[str], pairs: Pairs) -> Floats:
+        said = self.words.weigh_contexts(task)
+        offered = self.words.weigh_options(count_words(options, self.settings.words.stem))
+        named, offered_named = self.pages.named(task.contexts()), self.pages.named(options)
+        about = named + self.pages.about(said, self.settings.pages)
+        columns = (
+            pair_products(self.pages.own_columns(said), self.pages.words_of(offered_named), pairs),
+            pair_products(self.pages.words_of(about), self.pages.own_columns(offered), pairs),
+            pair_products(named, offered_named, pairs),
+            np.asarray(offered_named.sum(axis=1)).ravel()[pairs.row],
+        )
+        return np.asarray(np.log1p(np.column_stack(columns)))
+
+    def save(self, folder: Path) -> None:
+        """Write the pages and what was learned."""
+        self.words.save(folder)
+        self.pages.save(folder / _PAGES)
+        save_arrays(folder / _WEIGHTS, {"scale": np.array(self.scale), "weights": self.weights})
+
+    def load(self, folder: Path) -> None:
+        """Read the pages and what was learned."""
+        self.words = Tfidf(self.settings.words)
+        self.words.load(folder)
+        self.pages = Pages.load(folder / _PAGES)
+        learned = load_arrays(folder / _WEIGHTS, ("scale", "weights"))
+        self.scale, self.weights = float(learned["scale"]), learned["weights"]

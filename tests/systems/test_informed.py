@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+
+from rejoinder.errors import UserError
+from rejoinder.measures.selection import score
+from rejoinder.systems.informed import Informed
+from rejoinder.systems.pages import Pages, page_name, split_names
+from rejoinder.systems.retrieval import Bm25
+from rejoinder.systems.system import Lesson
+from rejoinder.systems.words import count_words
+from rejoinder.tasks.build import Cut, build_task
+from rejoinder.tasks.knowledge import write_knowledge
+
+TOPICS = ["disk", "sound", "printer", "network", "keyboard", "screen", "camera", "battery", "fonts", "clock"]
+
+
+def commands():
+    """Make ten commands for each topic, whose names tell nothing and whose pages tell the topic."""
+    rng = np.random.default_rng(0)
+    letters = np.array(list("bcdfghklmnprstvz"))
+    return {"".join(rng.choice(letters, 6)): topic for topic in TOPICS for _ in range(10)}
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """Ask for help with a topic; the right reply names a command for it and shares no word with the question."""
+    named = commands()
+    path = tmp_path_factory.mktemp("knowledge") / "knowledge.parquet"
+    pages = [(f"{name}.1", f"{name} - inspect the {topic} of this machine") for name, topic in named.items()]
+    write_knowledge(path, pl.DataFrame(pages, schema=["title", "text"], orient="row"))
+    replies = [(f"you could try {name}",) for name in named]
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(3):
+        names = rng.choice(list(named), 150)
+        cuts = [Cut((("a", f"my {named[name]} is broken"),), (f"you could try {name}",)) for name in names]
+        found.append(msgspec.structs.replace(build_task(cuts, replies, 10, seed=int(rng.integers(99))), knowledge=path))
+    return found
+
+
+def trained(tasks, **settings):
+    system = Informed(Informed.Settings("bm25", **settings))
+    ranker = Bm25(Bm25.Settings())
+    ranker.fit(Lesson(train=tasks[0], work=Path("unused")))
+    system.parts = [ranker]
+    system.fit(Lesson(train=tasks[0], dev=tasks[1], work=Path("unused")))
+    return system
+
+
+def reciprocal_rank(run, task):
+    return score(run, task.truth(), ["MRR"])["MRR"].mean()
+
+
+def test_pages_help_where_words_cannot(tasks):
+    with_pages, without = trained(tasks).predict(tasks[2]), trained(tasks, knowledge="none").predict(tasks[2])
+    assert reciprocal_rank(without, tasks[2]) < 0.4
+    assert reciprocal_rank(with_pages, tasks[2]) > 0.7
+
+
+def test_it_is_whole_without_the_pages_it_learned_from(tasks, tmp_path):
+    system = trained(tasks)
+    system.save(tmp_path)
+    again = Informed(system.settings)
+    again.parts = system.parts
+    again.load(tmp_path)
+    elsewhere = msgspec.structs.replace(tasks[2], knowledge=None)
+    assert again.predict(elsewhere).choices.equals(system.predict(tasks[2]).choices)
+
+
+def test_names_are_recognised_in_texts():
+    assert [page_name(title) for title in ("apt-get.8", "CMP 109", "systemd.unit.5", "README")] == [
+        "apt-get",
+        "cmp109",
+        "systemd.unit",
+        "readme",
+    ]
+    assert {"apt-get", "cmp109", "10.04"} <= set(split_names("Try apt-get, or CMP 109. On 10.04!"))
+    table = pl.DataFrame({"title": ["apt-get.8", "CMP 109", "file.1"], "text": ["install packages", "algorithms", "x"]})
+    said = ["a file", "the file", "no file", "cmp 109"]
+    pages = Pages.of(table, count_words(table["text"].to_list(), 5), said)
+    named = pages.named(["use apt-get", "take CMP 109 now", "which file", "nothing"]).toarray()
+    assert (named > 0).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert named[0, 0] == pytest.approx(np.log(5 / 1))
+    assert named[1, 1] == pytest.approx(np.log(5 / 2))
+    assert named[2, 2] == pytest.approx(np.log(5 / 4))
+    assert pages.about(count_words(["how to install packages"], 5), 1).toarray().argmax(axis=1).tolist() == [0]
+
+
+def test_what_is_missing_is_said(tasks):
+    with pytest.raises(UserError, match="learned on dev"):
+        Informed(Informed.Settings("bm25")).fit(Lesson(train=tasks[0], work=Path("unused")))
+    bare = msgspec.structs.replace(tasks[0], knowledge=None)
+    with pytest.raises(UserError, match="names no knowledge"):
+        Informed(Informed.Settings("bm25")).fit(Lesson(train=bare, dev=tasks[1], work=Path("unused")))
