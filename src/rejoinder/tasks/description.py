@@ -73,7 +73,9 @@ def _repeated(known: Sequence[str], new: Sequence[str]) -> tuple[Flags, Flags]:
     plain_known, plain_new = ([" ".join(text.lower().split()) for text in texts] for texts in (known, new))
     seen = dict.fromkeys(plain_known)
     same = np.array([text in seen for text in plain_new], dtype=bool)
-    return same, same | _near(list(seen), plain_new)
+    alike = same.copy()
+    alike[~same] = _near(list(seen), [text for text in plain_new if text not in seen])
+    return same, alike
 
 
 def _near(known: list[str], new: list[str]) -> Flags:
