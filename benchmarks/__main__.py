@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.results import Section, to_markdown
 
 TOPICS = ("files", "films", "judgement", "sample", "scoring", "startup", "statistics", "ubuntu")
-SLOW = ("growth",)
+SLOW = ("growth", "judges")
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 
 

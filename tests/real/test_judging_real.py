@@ -4,12 +4,16 @@ import os
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rejoinder.measures.judgement import score
+from rejoinder.recipe import make_system, read_recipe
 from rejoinder.runs import read_judgement_run
 from rejoinder.runs.convert import write_run
-from rejoinder.systems.baselines import judge_by_popularity, judge_uniformly
+from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_uniformly
+from rejoinder.systems.system import Lesson
+from rejoinder.tasks import dbdc3
 from rejoinder.tasks.description import describe_judged
 from rejoinder.tasks.load import load_task
 
@@ -66,3 +70,31 @@ def test_annotators_agree_somewhat(cli):
     assert code == 0, err
     assert "A,dialogue,ordinal,0.261" in out
     assert "nugget,helpdesk,nominal,0.123" in out
+
+
+@pytest.mark.parametrize(("language", "quality", "nugget"), [("en", 0.8, 0.6), ("cn", 0.8, 0.6)])
+def test_a_few_real_dialogues_teach_the_kernel_judge_much(language, quality, nugget, tmp_path):
+    task = load_task(real(f"dch1/train_{language}.json.gz"))
+    train, test = task.pick(np.arange(300)), task.pick(np.arange(1_000, 1_150))
+    truth = test.truth()
+    judge = make_system(read_recipe("kernel-judge"))
+    judge.fit(Lesson(train=train, work=tmp_path))
+    names = ["NMD(A)", "NMD(S)", "NMD(E)", "JSD"]
+    own = score(judge.predict(test), truth, names)
+    mean = score(judge_by_mean(train.truth(), truth), truth, names)
+    by_turn = score(judge_by_mean(train.truth(), truth, by_turn=True), truth, names)
+    assert sum(own[name].mean() for name in names[:3]) / sum(mean[name].mean() for name in names[:3]) < quality
+    assert own["JSD"].mean() / by_turn["JSD"].mean() < nugget
+
+
+def test_the_kernel_judge_learns_other_label_sets(breakdowns, tmp_path):
+    task = dbdc3.read_task(dbdc3.find_files([breakdowns]))
+    train, test = task.pick(np.arange(0, 120)), task.pick(np.arange(120, 180))
+    judge = make_system(read_recipe("kernel-judge"))
+    judge.fit(Lesson(train=train, work=tmp_path))
+    own, mean = (
+        score(run, test.truth(), ["NMD(breakdown)", "JSD(breakdown)"])
+        for run in (judge.predict(test), judge_by_mean(train.truth(), test.truth()))
+    )
+    for name in own:
+        assert own[name].mean() < mean[name].mean()

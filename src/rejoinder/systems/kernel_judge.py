@@ -51,9 +51,10 @@ class KernelJudge(JudgementSystem):
         """Weight of the n-grams of the turns before and after, against 1 of the turn's own."""
         turn_cues: float = 6.0
         dialogue_cues: float = 3.0
-        answers: float = 3.0
+        answers: float = 5.0
         """Weight of what was predicted of the turns, in a question about the dialogue."""
-        penalty: float = 2.0
+        turn_penalty: float = 2.0
+        dialogue_penalty: float = 3.0
         power: float = 0.5
         """Which power of the probabilities is predicted."""
         most: int = 12_000
@@ -69,20 +70,25 @@ class KernelJudge(JudgementSystem):
         """Learn from a task with votes."""
         task = lesson.train
         self.speakers = tuple(dict.fromkeys(turn.speaker for dialogue in task.dialogues for turn in dialogue.turns))
-        self.questions = tuple(sorted(task.questions, key=lambda question: question.roles is None))
+        self.questions = task.questions
         self.grams = Grams.of([turn.text for dialogue in task.dialogues for turn in dialogue.turns])
         self.models = {}
         views, truth = self._views(task), task.truth()
         rng = np.random.default_rng(lesson.seed)
-        left_out: list[Floats] = []
-        with lesson.watch("learning", len(self.questions)) as advance:
-            for question in self.questions:
-                answers = truth.answers[question.name]
-                if question.roles is None:
-                    self._fit_dialogues(views, answers, left_out, rng)
-                else:
-                    left_out.append(self._fit_turns(views, answers, rng))
+        of_turns, of_dialogues = self._divided()
+        with lesson.watch("learning", len(of_turns) + 1) as advance:
+            left_out = []
+            for question in of_turns:
+                left_out.append(self._fit_turns(views, truth.answers[question.name], rng))
                 advance(1)
+            if of_dialogues:
+                self._fit_dialogues(views, [truth.answers[question.name] for question in of_dialogues], left_out, rng)
+            advance(1)
+
+    def _divided(self) -> tuple[list[Question], list[Question]]:
+        """Return the questions about turns and those about dialogues."""
+        of_turns = [question for question in self.questions if question.roles is not None]
+        return of_turns, [question for question in self.questions if question.roles is None]
 
     def _views(self, task: JudgementTask) -> Views:
         table = TurnTable.of(task.dialogues, self.speakers)
@@ -101,22 +107,25 @@ class KernelJudge(JudgementSystem):
             if not len(own):
                 continue
             values = answers.distribution[own][:, columns]
-            model, predicted = self._solve(
-                _pick(texts, rows[own]), _pick(dense, rows[own]), values, answers.example[own]
-            )
+            own_texts, own_dense = _pick(texts, rows[own]), _pick(dense, rows[own])
+            penalty = self.settings.turn_penalty
+            model, predicted = self._solve(own_texts, own_dense, values, penalty, answers.example[own])
             self.models[f"{answers.question.name}-{role}"] = model
-            others = np.flatnonzero(answers.role == role)
-            found[np.ix_(rows[others], columns)] = self._apply(
-                model, _pick(texts, rows[others]), _pick(dense, rows[others])
-            )
             found[np.ix_(rows[own], columns)] = predicted
+            others = rows[np.setdiff1d(np.flatnonzero(answers.role == role), own)]
+            if len(others):  # nobody voted on them, or they were not drawn
+                found[np.ix_(others, columns)] = self._apply(model, _pick(texts, others), _pick(dense, others))
         return found
 
-    def _fit_dialogues(self, views: Views, answers: Answers, turns: list[Floats], rng: np.random.Generator) -> None:
+    def _fit_dialogues(
+        self, views: Views, answers: Sequence[Answers], turns: list[Floats], rng: np.random.Generator
+    ) -> None:
+        """Learn all questions about dialogues at once: they share the kernel, and every dialogue has votes on each."""
         texts, dense = self._dialogue_views(views, turns)
-        own = _sample(np.flatnonzero(answers.voted), answers.example, self.settings.most, rng)
-        model, _ = self._solve(_pick(texts, own), _pick(dense, own), answers.distribution[own], own)
-        self.models[answers.question.name] = model
+        own = _sample(np.arange(views.dialogues), np.arange(views.dialogues), self.settings.most, rng)
+        values = np.hstack([asked.distribution[own] for asked in answers])
+        penalty = self.settings.dialogue_penalty
+        self.models[_DIALOGUES], _ = self._solve(_pick(texts, own), _pick(dense, own), values, penalty, own)
 
     def _turn_views(self, views: Views) -> tuple[Texts, Dense]:
         around = [(self.settings.neighbours, _shifted(views.grams, views.table.neighbours(by))) for by in (-1, 1)]
@@ -145,11 +154,10 @@ class KernelJudge(JudgementSystem):
         return [*by_speaker, *ends], dense
 
     def _solve(
-        self, texts: Texts, dense: Dense, values: NDArray[np.float64], groups: Integers
+        self, texts: Texts, dense: Dense, values: NDArray[np.float64], penalty: float, groups: Integers
     ) -> tuple[KernelRidge, Floats]:
-        model, left_out = fit(
-            texts, dense, values.astype(np.float32) ** self.settings.power, self.settings.penalty, groups
-        )
+        powers = (values**self.settings.power).astype(np.float32)
+        model, left_out = fit(texts, dense, powers, penalty, groups)
         return model, self._to_probabilities(left_out)
 
     def _apply(self, model: KernelRidge, texts: Texts, dense: Dense) -> Floats:
@@ -162,21 +170,28 @@ class KernelJudge(JudgementSystem):
     def predict(self, task: JudgementTask, watch: Watch = unwatched) -> JudgementRun:
         """Judge every dialogue; questions that it did not learn stay without an answer."""
         views, asked = self._views(task), task.unanswered().answers
-        found: dict[str, NDArray[np.float64]] = {}
-        turns: list[Floats] = []
-        with watch("judging", len(self.questions)) as advance:
-            for question in self.questions:
-                if question.roles is None:
-                    predicted = self._apply(self.models[question.name], *self._dialogue_views(views, turns))
-                else:
-                    turns.append(self._predict_turns(views, question))
-                    predicted = turns[-1]
-                answers = asked.get(question.name)
-                if answers is not None and answers.question == question:
-                    rows = slice(None) if question.roles is None else _turn_rows(views.table, answers)
-                    found[question.name] = _normalised(predicted[rows], answers)
+        of_turns, of_dialogues = self._divided()
+        found: dict[str, Floats] = {}
+        with watch("judging", len(of_turns) + 1) as advance:
+            for question in of_turns:
+                found[question.name] = self._predict_turns(views, question)
                 advance(1)
-        return JudgementRun("kernel", {name: found[name] for name in asked if name in found})
+            if of_dialogues:
+                found |= self._predict_dialogues(views, of_dialogues, list(found.values()))
+            advance(1)
+        known = {question.name: question for question in self.questions}
+        answered = {}
+        for name, answers in asked.items():
+            if known.get(name) == answers.question:
+                rows = slice(None) if answers.question.roles is None else _turn_rows(views.table, answers)
+                answered[name] = _normalised(found[name][rows], answers)
+        return JudgementRun("kernel", answered)
+
+    def _predict_dialogues(self, views: Views, questions: list[Question], turns: list[Floats]) -> dict[str, Floats]:
+        predicted = self.models[_DIALOGUES].predict(*self._dialogue_views(views, turns))
+        borders = np.cumsum([len(question.labels) for question in questions])[:-1]
+        parts = np.split(predicted, borders, axis=1)
+        return {question.name: self._to_probabilities(part) for question, part in zip(questions, parts, strict=True)}
 
     def _predict_turns(self, views: Views, question: Question) -> Floats:
         found = np.zeros((len(views.table.place), len(question.labels)), dtype=np.float32)
@@ -214,6 +229,8 @@ class KernelJudge(JudgementSystem):
 
 
 _LEARNED = "learned.json"
+_DIALOGUES = "dialogues"
+"""The model of all questions about dialogues."""
 
 
 class _Learned(msgspec.Struct, frozen=True):
