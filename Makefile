@@ -35,7 +35,7 @@ clean:
 	touch $@
 
 .venv/installed-dev: .venv/bin/pip pyproject.toml constraints.txt
-	$(INSTALL) --editable ".[search,neural,board,dev]"
+	$(INSTALL) --editable ".[search,neural,judges,board,dev]"
 	touch .venv/installed $@
 
 .venv/installed-bench: .venv/installed-dev benchmarks/requirements.txt

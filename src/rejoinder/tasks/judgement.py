@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.dialogue import Dialogue
+from rejoinder.errors import UserError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -108,6 +109,19 @@ class JudgementTask(msgspec.Struct, frozen=True):
             self.questions,
             None if votes is None else votes.with_columns(dialogue="new").drop("new"),
         )
+
+    def join(self, other: "JudgementTask") -> "JudgementTask":
+        """Return both tasks' dialogues, with their votes, as one task to learn from.
+
+        An id that both have stands twice: the same dialogue in two languages.
+        """
+        if self.questions != other.questions:
+            raise UserError("tasks that are learned from together must ask the same questions")
+        votes = None
+        if self.votes is not None and other.votes is not None:
+            moved = other.votes.with_columns(pl.col("dialogue") + pl.lit(len(self.dialogues), pl.UInt32))
+            votes = pl.concat([self.votes, moved])
+        return JudgementTask(self.dialogues + other.dialogues, self.questions, votes)
 
     def _answers(self, question: Question, votes: pl.DataFrame) -> Answers:
         rows = self._rows(question)
