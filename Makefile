@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# a browser and a PostgreSQL server for the board's tests, where they are missing and can be had; those skip without
+TEST_SERVERS := test -x /usr/bin/chromium || $(BIN)/playwright install chromium; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || test "$$(id -u)" != 0 || apt-get install --quiet --yes postgresql
 
 .PHONY: run test bench format clean
 
@@ -36,6 +39,7 @@ clean:
 
 .venv/installed-dev: .venv/bin/pip pyproject.toml constraints.txt
 	$(INSTALL) --editable ".[search,neural,judges,board,dev]"
+	-$(TEST_SERVERS)
 	touch .venv/installed $@
 
 .venv/installed-bench: .venv/installed-dev benchmarks/requirements.txt

@@ -35,7 +35,7 @@ from rejoinder.runs.judgement import JudgementRun
 from rejoinder.sample import helpdesk
 from rejoinder.tasks import dialeval
 
-POSTGRES = Path("/usr/lib/postgresql/15/bin")
+POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
 PASSWORD = "correct horse"
 MEASURES = ["NMD(A)", "RSNOD(A)"]
 
@@ -273,7 +273,7 @@ def make_server() -> Iterator[Callable[..., Server]]:
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start a PostgreSQL server of our own, and return its URL without a database's name."""
     if not (POSTGRES / "initdb").exists():
-        pytest.skip(f"no PostgreSQL under {POSTGRES}")
+        pytest.skip(f"no PostgreSQL server: {POSTGRES}/initdb is missing")
     folder = Path(tempfile.mkdtemp(prefix="board-postgres-"))
     nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
     if nobody:

@@ -133,6 +133,11 @@ def store_truth(site: Site, truth: list[Path], options: Path | None = None, enti
     return Files(str(stored.relative_to(site.folder)), *names)
 
 
+def remove_truth(site: Site, truth: str) -> None:
+    """Remove the copies that a track was scored against."""
+    shutil.rmtree(site.truths / Path(truth).parts[1], ignore_errors=True)
+
+
 def absolute(site: Site, files: Mapping[str, str | None]) -> Files:
     """Return where a track's files are on this machine."""
     here = {kind: str(site.folder / path) for kind, path in files.items() if path}
@@ -159,7 +164,7 @@ def add_track(
         with site.database.writing() as session:
             return _insert_track(session, competition.id, named, place, found)
     except BaseException:
-        shutil.rmtree(site.folder / Path(*Path(files.truth).parts[:2]), ignore_errors=True)
+        remove_truth(site, files.truth)
         raise
 
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from rejoinder.board.vectors import Chosen, choose_online, pack, pack_chosen, unpack, unpack_chosen
+from rejoinder.board.vectors import choose_online, pack, pack_chosen, unpack, unpack_chosen
 from rejoinder.comparison import Comparison, Settings, compare
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, open_binary
@@ -113,17 +113,10 @@ def describe(request: Describe) -> dict[str, Any]:
             for m in measures
         ],
         "baselines": {
-            run.name: _packed(run, truth, names, online)
+            run.name: {"online": pack(score_run(run, truth, names, chosen=online)), "whole": pack(scores)}
             for run in _baselines(truth, request.baselines)
-            if score_run(run, truth, names)
+            if (scores := score_run(run, truth, names))
         },
-    }
-
-
-def _packed(run: Run, truth: Truth, names: list[str], online: Chosen) -> dict[str, bytes]:
-    return {
-        "online": pack(score_run(run, truth, names, chosen=online)),
-        "whole": pack(score_run(run, truth, names)),
     }
 
 
@@ -157,8 +150,8 @@ def score(request: Score) -> dict[str, Any]:
         return {"error": f"{request.name}: answers nothing that {', '.join(request.measures)} could score"}
     if not all(np.isfinite(values).all() for values in scores.values()):
         return {"error": f"{request.name}: its numbers are too large to be scored"}
-    packed = _packed(run, truth, request.measures, unpack_chosen(request.online, len(truth.ids)))
-    return {"means": _means(unpack(packed["online"])), **packed}
+    online = score_run(run, truth, request.measures, chosen=unpack_chosen(request.online, len(truth.ids)))
+    return {"means": _means(online), "online": pack(online), "whole": pack(scores)}
 
 
 def _unpack(path: Path, unpacked: Path, most: int) -> Path:

@@ -34,7 +34,8 @@ def refresh(site: Site, scorer: ScorerProcess) -> int:
     for track in stale:
         found = scorer.ask(Compare(track.name, track.measures, rows[track.id]))
         with site.database.writing() as session:
-            session.get_one(Track, track.id).standings = {"version": track.version, **found}
+            if kept := session.get(Track, track.id):  # unless an organiser has just removed it
+                kept.standings = {"version": track.version, **found}
     return len(stale)
 
 
@@ -82,8 +83,8 @@ def _waits(session: Session, track: Track) -> bool:
 
 def _record_final(site: Site, track_id: str, final: dict[str, Any]) -> None:
     with site.database.writing() as session:
-        track = session.get_one(Track, track_id)
-        if track.competition.state == "closed" and track.final is None:
+        track = session.get(Track, track_id)
+        if track and track.competition.state == "closed" and track.final is None:
             track.final = final
             return
     shutil.rmtree(site.results / final["folder"], ignore_errors=True)  # reopened, or another server was quicker

@@ -247,7 +247,7 @@ def sweep(site: Site) -> None:
     """Remove files that were being received when a server died; rows come after files, so no row misses them."""
     with site.database.reading() as session:
         known = set(session.scalars(select(Submission.id)))
-    old = now().timestamp() - 3600
+    old = now().timestamp() - 3600  # younger ones may be another server's
     for path in site.runs.iterdir():
         if path.name not in known and path.stat().st_mtime < old:
             path.unlink(missing_ok=True)

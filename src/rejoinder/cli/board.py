@@ -67,7 +67,7 @@ def serve(
     from rejoinder.board.web.app import Options
 
     local = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
-    options = Options(url=url or local, scorers=scorers, most_bytes=most_megabytes << 20)
+    options = Options(url=url or local, scorers=scorers, most_bytes=most_megabytes * 1_000_000)
     serve_board(folder, database, host, port, options)
 
 

@@ -221,6 +221,7 @@ def remove_track(visitor: Administrator, slug: str, track: str, confirm: Text = 
     with visitor.board.site.database.writing() as session:
         competitions.remove_track(session, session.get_one(Track, found.id))
         audit.note(session, visitor.user, "removed a track", f"{slug}/{track}")
+    competitions.remove_truth(visitor.board.site, found.files["truth"])
     return redirect(f"/admin/c/{slug}")
 
 

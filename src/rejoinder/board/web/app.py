@@ -20,6 +20,7 @@ from rejoinder import __version__
 from rejoinder.board.jobs import Jobs
 from rejoinder.board.site import Site
 from rejoinder.board.web import account_pages, admin_pages, api, board_pages, run_pages
+from rejoinder.board.web.cache import PageCache
 from rejoinder.board.web.headers import Headers
 from rejoinder.board.web.limits import FORM, SizeLimit
 from rejoinder.board.web.templates import make_templates
@@ -33,14 +34,15 @@ class Options(msgspec.Struct, frozen=True):
 
     url: str = "http://127.0.0.1:8000"
     scorers: int = 2
-    most_bytes: int = 64 << 20
+    most_bytes: int = 64_000_000
     limits: Limits = msgspec.field(default_factory=Limits)
 
 
 def create_app(site: Site, options: Options) -> FastAPI:
     """Return the application, which starts its background work with the server."""
     jobs = Jobs(site, options.scorers, options.most_bytes)
-    board = Board(site, jobs, make_templates(), options.url.rstrip("/"), options.most_bytes, options.limits)
+    url = options.url.rstrip("/")
+    board = Board(site, jobs, make_templates(), url, options.most_bytes, options.limits, PageCache())
     sizes = {
         "/api/competitions/[^/]+/[^/]+/runs": options.most_bytes,
         "/c/[^/]+/[^/]+/runs": options.most_bytes + FORM,
@@ -98,7 +100,7 @@ async def _problem(request: Request, status: int, detail: Any, headers: dict[str
     if request.url.path.startswith("/api/") or "application/json" in request.headers.get("accept", ""):
         key = "detail" if request.url.path.startswith("/api/") else "error"
         return JSONResponse({key: detail}, status, headers)
-    visitor = await run_in_threadpool(anyone, request)
+    visitor = await anyone(request)
     response = await run_in_threadpool(visitor.page, "problem.html", status, detail=detail, code=status)
     response.headers.update(headers or {})
     return response

@@ -1,6 +1,7 @@
 """Pages for everybody: competitions, leaderboards, final tables."""
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import FileResponse
@@ -35,12 +36,16 @@ def track_of(visitor: Visitor, slug: str, track: str) -> Track:
 
 
 @router.get("/")
-def index(visitor: Anyone) -> Response:
+async def index(visitor: Anyone) -> Response:
     """List the competitions."""
+    return await visitor.public_page("index.html", lambda: _index(visitor))
+
+
+def _index(visitor: Visitor) -> dict[str, Any]:
     with visitor.board.site.database.reading() as session:
         found = list(session.scalars(select(Competition).order_by(Competition.closes.desc())))
     order = {"open": 0, "soon": 1, "closed": 2}
-    return visitor.page("index.html", competitions=sorted(found, key=lambda each: order[each.state]))
+    return {"competitions": sorted(found, key=lambda each: order[each.state])}
 
 
 @router.get("/help")
@@ -50,29 +55,32 @@ def help_page(visitor: Anyone) -> Response:
 
 
 @router.get("/c/{slug}")
-def competition(visitor: Anyone, slug: str) -> Response:
+async def competition(visitor: Anyone, slug: str) -> Response:
     """Show a competition's description and tracks."""
-    return visitor.page("competition.html", competition=competition_of(visitor, slug))
+    return await visitor.public_page("competition.html", lambda: {"competition": competition_of(visitor, slug)})
 
 
 @router.get("/c/{slug}/{track}")
-def leaderboard(visitor: Anyone, slug: str, track: str, by: str = "") -> Response:
+async def leaderboard(visitor: Anyone, slug: str, track: str, by: str = "") -> Response:
     """Show a track's leaderboard and, after closing, its final tables."""
+    return await visitor.public_page("leaderboard.html", lambda: _leaderboard(visitor, slug, track, by))
+
+
+def _leaderboard(visitor: Visitor, slug: str, track: str, by: str) -> dict[str, Any]:
     found = track_of(visitor, slug, track)
     names = [measure["name"] for measure in found.measures]
     by = by if by in names else names[0]
     final = found.final if found.competition.state == "closed" else None
-    return visitor.page(
-        "leaderboard.html",
-        track=found,
-        competition=found.competition,
-        by=by,
-        lines=lines_of(found, found.standings, by),
-        final=final,
-        final_lines=lines_of(found, final, by),
-        charts=_charts(visitor, found),
-        exports=_exports(visitor, found),
-    )
+    return {
+        "track": found,
+        "competition": found.competition,
+        "by": by,
+        "lines": lines_of(found, found.standings, by),
+        "final": final,
+        "final_lines": lines_of(found, final, by),
+        "charts": _charts(visitor, found),
+        "exports": _exports(visitor, found),
+    }
 
 
 def _charts(visitor: Visitor, track: Track) -> list[str]:

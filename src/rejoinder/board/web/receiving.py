@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 
 from rejoinder.board import submissions
@@ -25,10 +26,9 @@ async def take_run(board: Board, user: User, track: Track, name: str, chunks: As
         raise
     board.jobs.wake()
     async for _ in _pauses(PATIENCE):
-        if submission.status != WAITING:
+        if await run_in_threadpool(_is_done, board, submission.id):
             break
-        submission = await run_in_threadpool(_look, board, submission.id)
-    return submission
+    return await run_in_threadpool(_look, board, submission.id)
 
 
 async def _accepted(board: Board, stored: submissions.Stored, user: User, track_id: str) -> Submission:
@@ -48,6 +48,11 @@ async def _pauses(seconds: float) -> AsyncIterator[None]:
         yield
         await asyncio.sleep(pause)
         waited, pause = waited + pause, min(pause * 1.4, 0.5)
+
+
+def _is_done(board: Board, submission_id: str) -> bool:
+    with board.site.database.reading() as session:
+        return session.scalar(select(Submission.status).where(Submission.id == submission_id)) != WAITING
 
 
 def _look(board: Board, submission_id: str) -> Submission:

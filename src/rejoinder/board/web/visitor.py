@@ -3,17 +3,20 @@
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import jinja2
 import msgspec
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from rejoinder.board import accounts
 from rejoinder.board.jobs import Jobs
 from rejoinder.board.models import User
 from rejoinder.board.site import Site
+from rejoinder.board.web.cache import PageCache
 from rejoinder.board.web.limits import RateLimit
 
 
@@ -36,6 +39,7 @@ class Board(msgspec.Struct, frozen=True):
     url: str
     most_bytes: int
     limits: Limits
+    pages: PageCache
 
     @property
     def secure(self) -> bool:
@@ -62,14 +66,25 @@ class Visitor(msgspec.Struct, frozen=True):
         """Return what forms carry along, so that no other site can send them."""
         return hmac.new(self.secret.encode(), b"form", hashlib.sha256).hexdigest()
 
-    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+    def render(self, template: str, **values: Any) -> str:
         """Render a page."""
         found = self.board.templates.get_template(template)
-        text = found.render(visitor=self, user=self.user, csrf=self.csrf, path=self.request.url.path, **values)
+        return found.render(user=self.user, csrf=self.csrf, path=self.request.url.path, **values)
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Answer with a page; one with a form needs the cookie that the form is made for."""
+        text = self.render(template, **values)
         response = HTMLResponse(text, status)
-        if self.request.cookies.get(self.board.cookie) != self.secret:
+        if 'name="csrf"' in text and self.request.cookies.get(self.board.cookie) != self.secret:
             self.remember(response, self.secret)
         return response
+
+    async def public_page(self, template: str, values: Callable[[], dict[str, Any]]) -> Response:
+        """Answer with a page that has no form for those who have not signed in: they share it for a moment."""
+        if self.user is not None:
+            return await run_in_threadpool(lambda: self.page(template, **values()))
+        address = str(self.request.url)
+        return HTMLResponse(await self.board.pages.get(address, lambda: self.render(template, **values())))
 
     def remember(self, response: Response, secret: str) -> None:
         """Set the cookie."""
@@ -100,32 +115,34 @@ def get_board(request: Request) -> Board:
     return board
 
 
-def anyone(request: Request) -> Visitor:
+async def anyone(request: Request) -> Visitor:
     """Let everybody in."""
     board = get_board(request)
     secret = request.cookies.get(board.cookie, "")
-    user = None
-    if secret:
-        with board.site.database.reading() as session:
-            user = accounts.find_visitor(session, secret)
+    user = await run_in_threadpool(_find, board, secret) if secret else None
     return Visitor(board, request, secret if len(secret) >= 32 else secrets.token_urlsafe(32), user)
 
 
-def signed_in(visitor: Annotated[Visitor, Depends(anyone)]) -> Visitor:
+def _find(board: Board, secret: str) -> User | None:
+    with board.site.database.reading() as session:
+        return accounts.find_visitor(session, secret)
+
+
+async def signed_in(visitor: Annotated[Visitor, Depends(anyone)]) -> Visitor:
     """Let people in who have signed in."""
     if visitor.user is None:
         raise SignInError
     return visitor
 
 
-def in_team(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
+async def in_team(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
     """Let members of a team in."""
     if visitor.user is None or visitor.user.team_id is None:
         raise HTTPException(403, "make or join a team first")
     return visitor
 
 
-def administrator(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
+async def administrator(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visitor:
     """Let administrators in."""
     if visitor.user is None or not visitor.user.admin:
         raise HTTPException(403, "this is for administrators")
