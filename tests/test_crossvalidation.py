@@ -3,7 +3,7 @@ import pytest
 import yaml
 
 from rejoinder.crossvalidation import Folds, crossvalidate, write_crossvalidated
-from rejoinder.recipe import make_system, read_recipe
+from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import read_judgement_run
 from rejoinder.sample import helpdesk
 from rejoinder.systems.baselines import judge_by_mean
@@ -84,3 +84,33 @@ def test_tasks_without_votes_are_refused(cli, save, tmp_path):
     path = save("f.json", [{"id": "1", "turns": [{"sender": "customer", "utterances": []}]}])
     code, _, err = cli("crossvalidate", "mean", "--task", path, "--out", tmp_path / "out")
     assert (code, err) == (2, f"error: {path}: holds no dialogues with votes to cross-validate on\n")
+
+
+def test_an_ensemble_is_trained_with_its_members(data, tmp_path):
+    task = dialeval.read_task(data / "train_en.json")
+    recipe = Recipe(about="", system="judge-ensemble", settings={"members": ["mean", "bl-uniform"]}, name="both")
+    runs = [
+        crossvalidate(each, task, Folds(), tmp_path / each.name)[0].distributions["A"]
+        for each in (recipe, read_recipe("mean"))
+    ]
+    assert runs[0] == pytest.approx((runs[1] + 0.2) / 2)
+
+
+def test_of_what_is_learned_from_as_well_translations_of_the_fold_are_kept_out(data, tmp_path):
+    english, chinese = (dialeval.read_task(data / f"train_{language}.json") for language in ("en", "cn"))
+    english = english.pick(np.arange(20))
+    folds = Folds(count=2)
+    run, _ = crossvalidate(read_recipe("mean"), english, folds, tmp_path, also=chinese)
+    votes = np.concatenate([task.truth().answers["A"].distribution for task in (english, chinese)])
+    fold = folds.of([dialogue.id for task in (english, chinese) for dialogue in task.dialogues])
+    expected = np.stack([votes[fold != number].mean(axis=0) for number in fold[:20]])
+    assert run.distributions["A"] == pytest.approx(expected)
+
+
+def test_the_command_names_the_run_after_both(cli, data, tmp_path):
+    out = tmp_path / "folds"
+    arguments = ("--task", data / "train_en.json", "--also", data / "train_cn.json", "--out", out)
+    code, said, _ = cli("crossvalidate", "mean", *arguments)
+    assert code == 0
+    assert said.strip() == str(out / "mean+train_cn.json")
+    assert "also:" in (out / "mean+train_cn.yaml").read_text()

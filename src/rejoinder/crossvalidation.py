@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoinder import __version__
+from rejoinder.errors import UserError
 from rejoinder.files import write_atomically
-from rejoinder.recipe import Recipe, make_system
+from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.system import JudgementSystem, Lesson, needed_extra
@@ -45,6 +46,8 @@ class FoldsCard(msgspec.Struct, frozen=True, kw_only=True):
     folds: Folds
     task: str
     """The task's fingerprint."""
+    also: str = ""
+    """That of the task that was learned from as well."""
     training_seconds: list[float]
     judging_seconds: list[float]
     rejoinder: str = __version__
@@ -59,16 +62,29 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 def crossvalidate(
-    recipe: Recipe, task: JudgementTask, folds: Folds, work: Path, watch: Watch = unwatched
+    recipe: Recipe,
+    task: JudgementTask,
+    folds: Folds,
+    work: Path,
+    watch: Watch = unwatched,
+    also: JudgementTask | None = None,
 ) -> tuple[JudgementRun, list[Fold]]:
-    """Judge each fold by a system trained on the others; folds that `work` holds are not done again."""
+    """Judge each fold by a system trained on the others; folds that `work` holds are not done again.
+
+    Of `also`, what is in the same fold (by id: the translations) is not learned from either.
+    """
     fold = folds.of([dialogue.id for dialogue in task.dialogues])
     asked = task.unanswered().answers
     found = {name: np.zeros_like(answers.votes) for name, answers in asked.items()}
     done = []
     with watch(f"cross-validating {recipe.name}", folds.count) as advance:
         for number in np.unique(fold).tolist():
-            result = _judge_fold(recipe, task, fold, number, folds.seed, work / f"fold_{number}", watch)
+            own, others = task.pick(np.flatnonzero(fold == number)), task.pick(np.flatnonzero(fold != number))
+            if also is not None:
+                elsewhere = folds.of([dialogue.id for dialogue in also.dialogues]) != number
+                others = others.join(also.pick(np.flatnonzero(elsewhere)))
+            lesson = Lesson(train=others, seed=folds.seed, work=work / f"fold_{number}", watch=watch)
+            result = _judge_fold(recipe, lesson, own)
             for name, distribution in result.distributions.items():
                 found[name][fold[asked[name].example] == number] = distribution
             done.append(result)
@@ -77,38 +93,63 @@ def crossvalidate(
     return JudgementRun(recipe.name, answered), done
 
 
-def _judge_fold(
-    recipe: Recipe, task: JudgementTask, fold: Integers, number: int, seed: int, work: Path, watch: Watch
-) -> Fold:
-    finished = work.with_suffix(".npz")
+def _judge_fold(recipe: Recipe, lesson: Lesson[JudgementTask], asked: JudgementTask) -> Fold:
+    finished = lesson.work.with_suffix(".npz")
     if finished.is_file():
         arrays = load_arrays(finished)
         training, judging = arrays.pop(_SECONDS).tolist()
         return Fold(arrays, training, judging)
-    system = make_system(recipe)
-    assert isinstance(system, JudgementSystem)
-    work.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    with needed_extra(recipe.name):
-        system.fit(Lesson(train=task.pick(np.flatnonzero(fold != number)), seed=seed, work=work, watch=watch))
+    system = _train(recipe, lesson)
     trained = time.perf_counter()
-    run = system.predict(task.pick(np.flatnonzero(fold == number)), watch)
+    run = system.predict(asked, lesson.watch)
     seconds = np.array([trained - start, time.perf_counter() - trained])
     save_arrays(finished, {**run.distributions, _SECONDS: seconds})
-    shutil.rmtree(work)
+    shutil.rmtree(lesson.work)
     return Fold(run.distributions, *seconds.tolist())
+
+
+def _train(recipe: Recipe, lesson: Lesson[JudgementTask]) -> JudgementSystem:
+    """Train a system, and first the systems that it is made of."""
+    system = make_system(recipe)
+    if not isinstance(system, JudgementSystem):
+        raise UserError(f"{recipe.name} does not judge dialogues")
+    lesson.work.mkdir(parents=True, exist_ok=True)
+    system.parts = [
+        _train(read_recipe(source), msgspec.structs.replace(lesson, work=lesson.work / f"part_{number}"))
+        for number, source in enumerate(system.part_sources())
+    ]
+    with needed_extra(recipe.name):
+        system.fit(lesson)
+    return system
 
 
 _SECONDS = "seconds of training and judging"
 
 
+class Also(msgspec.Struct, frozen=True):
+    """A task to learn from as well, and what to call it."""
+
+    name: str
+    task: JudgementTask
+    fingerprint: str
+
+
 def write_crossvalidated(
-    out: Path, recipe: Recipe, task: JudgementTask, fingerprint: str, folds: Folds, watch: Watch = unwatched
+    out: Path,
+    recipe: Recipe,
+    task: JudgementTask,
+    fingerprint: str,
+    folds: Folds,
+    watch: Watch = unwatched,
+    also: Also | None = None,
 ) -> Path:
     """Cross-validate a recipe and write its run and its card; an interrupted one goes on where it was."""
     mark = f"{fingerprint}-{folds.count}-{folds.seed}-{crc32(msgspec.json.encode(recipe)):08x}"
+    if also is not None:
+        recipe, mark = msgspec.structs.replace(recipe, name=f"{recipe.name}+{also.name}"), f"{mark}-{also.fingerprint}"
     work = out / f".{recipe.name}-{mark}"
-    run, done = crossvalidate(recipe, task, folds, work, watch)
+    run, done = crossvalidate(recipe, task, folds, work, watch, also.task if also else None)
     format_ = default_format(run)
     path = out / f"{recipe.name}.{'json' if format_ == 'dialeval' else format_}"
     write_run(path, run, task.unanswered(), format_)
@@ -116,6 +157,7 @@ def write_crossvalidated(
         recipe=recipe,
         folds=folds,
         task=fingerprint,
+        also=also.fingerprint if also else "",
         training_seconds=[round(fold.training_seconds, 2) for fold in done],
         judging_seconds=[round(fold.judging_seconds, 2) for fold in done],
     )

@@ -14,6 +14,7 @@ from rejoinder.files import BadInputError, fingerprint, open_binary, staged_fold
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, Lesson, needed_extra
+from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.tasks.load import Task
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.text import is_chinese
@@ -42,6 +43,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
     seed: int
     train: Source
+    also: Source | None = None
     dev: Source | None = None
     versions: dict[str, str]
 
@@ -51,6 +53,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
     recipe: Recipe
     train: tuple[Path, Task]
+    also: tuple[Path, Task] | None = None
+    """Dialogues to judge that are learned from as well."""
     dev: tuple[Path, Task] | None = None
     seed: int = 0
 
@@ -67,22 +71,21 @@ def train_model(
     for source in system.part_sources():
         if not _is_model(source):
             make_system(read_recipe(source))  # a mistake should show before anything is trained
-    sources = [given.train, *([given.dev] if given.dev else [])]
-    for path, task in sources:
+    for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
-    described = [_source(path, task) for path, task in sources]
     card = ModelCard(
         recipe=given.recipe,
         seed=given.seed,
-        train=described[0],
-        dev=described[1] if given.dev else None,
+        train=_source(*given.train),
+        also=_source(*given.also) if given.also else None,
+        dev=_source(*given.dev) if given.dev else None,
         versions=_versions(),
     )
     with staged_folder(out, mark=CARD, kept="work") as folder:
         own = work or folder / "work"
         _renew_work(own, card)
         lesson: Any = Lesson(
-            train=given.train[1],
+            train=_joined(given),
             dev=given.dev[1] if given.dev else None,
             seed=given.seed,
             work=own,
@@ -98,6 +101,15 @@ def train_model(
         _write_card(folder, card)
         shutil.rmtree(folder / "work", ignore_errors=True)
     return card
+
+
+def _joined(given: Assignment) -> Task:
+    task, also = given.train[1], given.also[1] if given.also else None
+    if also is None:
+        return task
+    if not isinstance(task, JudgementTask) or not isinstance(also, JudgementTask):
+        raise UserError("--also is for dialogues to judge")
+    return task.join(also)
 
 
 def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:

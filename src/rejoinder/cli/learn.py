@@ -21,6 +21,11 @@ class PredictionFormat(StrEnum):
 TaskPath = Annotated[Path, typer.Option("--task", help="A task folder, or an official file.")]
 Pool = Annotated[Path | None, typer.Option("--pool", help="DSTC7 pool file, for subtask 2's official files.")]
 
+AlsoPath = Annotated[
+    Path | None,
+    typer.Option("--also", help="Dialogues with votes to learn from as well, such as the same in another language."),
+]
+
 
 @app.command()
 def recipes() -> None:
@@ -42,6 +47,7 @@ def train(
     dev: Annotated[
         Path | None, typer.Option("--dev", help="Task to choose settings on, if --task does not hold dev/.")
     ] = None,
+    also: AlsoPath = None,
     pool: Pool = None,
     work: Annotated[
         Path | None,
@@ -75,11 +81,12 @@ def train(
     with progress("reading the task", None):
         lesson = (task, load_task(task, pool))
         check = None if dev is None else (dev, load_task(dev, pool))
+        more = None if also is None else (also, load_task(also))
     if prepare_only and work is None:
         raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
     try:
         card = train_model(
-            Assignment(recipe=found, train=lesson, dev=check, seed=seed), out, work, prepare_only, progress
+            Assignment(recipe=found, train=lesson, also=more, dev=check, seed=seed), out, work, prepare_only, progress
         )
     except Prepared as prepared:
         typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
@@ -118,6 +125,7 @@ def crossvalidate(
     recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Recipes' names or YAML files.")],
     task: Annotated[Path, typer.Option("--task", help="Dialogues with votes: a task folder, or DialEval data.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the runs, one for each recipe.")],
+    also: AlsoPath = None,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Parts to divide the dialogues into.")] = 5,
     seed: Seed = 0,
 ) -> None:
@@ -125,7 +133,7 @@ def crossvalidate(
 
     The same command goes on with a cross-validation that was interrupted.
     """
-    from rejoinder.crossvalidation import Folds, write_crossvalidated
+    from rejoinder.crossvalidation import Also, Folds, write_crossvalidated
     from rejoinder.files import BadInputError, fingerprint
     from rejoinder.recipe import read_recipe
     from rejoinder.report.terminal import progress
@@ -133,13 +141,17 @@ def crossvalidate(
     from rejoinder.tasks.load import load_task
 
     found = [read_recipe(recipe) for recipe in recipes]
-    asked = load_task(task)
-    if not isinstance(asked, JudgementTask) or asked.votes is None:
-        raise BadInputError(task, "holds no dialogues with votes to cross-validate on")
+
+    def voted(path: Path) -> JudgementTask:
+        asked = load_task(path)
+        if not isinstance(asked, JudgementTask) or asked.votes is None:
+            raise BadInputError(path, "holds no dialogues with votes to cross-validate on")
+        return asked
+
+    asked, parts = voted(task), Folds(count=folds, seed=seed)
+    more = None if also is None else Also(also.name.partition(".")[0], voted(also), fingerprint(also))
     for recipe in found:
-        typer.echo(
-            str(write_crossvalidated(out, recipe, asked, fingerprint(task), Folds(count=folds, seed=seed), progress))
-        )
+        typer.echo(str(write_crossvalidated(out, recipe, asked, fingerprint(task), parts, progress, more)))
 
 
 @app.command(epilog="Example: rejoinder index cascade.model --task ubuntu/subtask_2/test")

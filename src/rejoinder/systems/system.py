@@ -99,6 +99,7 @@ SYSTEMS = {
     "mean-judge": "rejoinder.systems.baselines:Mean",
     "kernel-judge": "rejoinder.systems.kernel_judge:KernelJudge",
     "neural-judge": "rejoinder.systems.neural_judge:NeuralJudge",
+    "judge-ensemble": "rejoinder.systems.judge_ensemble:JudgeEnsemble",
     "sentence-encoder": "rejoinder.systems.sentence_encoder:SentenceEncoder",
     "cascade": "rejoinder.systems.cascade:Cascade",
     "informed": "rejoinder.systems.informed:Informed",
