@@ -95,13 +95,18 @@ def parse(kb: KnowledgeBase, texts: Mapping[str, Sequence[str]], repetitions: in
             calls["flashtext"] = lambda said=said: [peer.extract_keywords(text) for text in said]
         timings, _ = interleave(calls, repetitions)
         ours = timings["Rejoinder"]
-        slowest = min(slowest, len(said) / ours.median)
         others = [timing(timings["flashtext"]), ratio(timings["flashtext"].median, ours.median)] if peer else ["", ""]
-        speeds = [f"{len(said) / taken:,.0f}" for taken in (ours.median, processor(calls["Rejoinder"], repetitions))]
+        used = processor(calls["Rejoinder"], repetitions)
+        slowest = min(slowest, len(said) / used)
+        speeds = [f"{len(said) / taken:,.0f}" for taken in (ours.median, used)]
         rows.append([f"{len(said):,} messages of {name}", timing(ours), *speeds, *others])
     header = ("texts", "Rejoinder", "per second", "per second of a processor", "flashtext", "ratio")
     notes = () if peer else ("flashtext is left out: it is not installed.",)
-    goal = Goal(f"at least {PER_SECOND:,} utterances parsed a second", f"{slowest:,.0f}", slowest >= PER_SECOND)
+    goal = Goal(
+        f"at least {PER_SECOND:,} utterances parsed in a second of one processor",
+        f"{slowest:,.0f}",
+        slowest >= PER_SECOND,
+    )
     return Table("Finding the longest entities", header, rows, notes), goal
 
 

@@ -26,7 +26,7 @@ from rejoinder.tasks.writer import TaskWriter
 USER, MODEL = "user", "model"
 FILMS = "films.parquet"
 """The knowledge base, once for all tasks of a folder."""
-_NAME = re.compile(r"task([1-5])|(train)|(dev|valid)|(test)", re.IGNORECASE)
+_SPLITS = {"train": "train", "dev": "dev", "valid": "dev"}
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -53,12 +53,12 @@ def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Sou
 
 
 def _read_name(path: Path, task: int | None) -> tuple[int, str]:
-    found = [match.lastindex for match in _NAME.finditer(path.name)]
-    numbers = re.findall(r"task([1-5])", path.name, re.IGNORECASE)
-    if task is None and not numbers:
+    name = path.name.lower()
+    number = re.search(r"task([1-5])", name)
+    if task is None and not number:
         raise BadInputError(path, "the name does not say which task it is of (task1 to task5); give --task")
-    split = next((name for place, name in ((2, "train"), (3, "dev"), (4, "test")) if place in found), "test")
-    return task or int(numbers[0]), split
+    split = next((split for word, split in _SPLITS.items() if word in name), "test")
+    return task or int(number[1] if number else 0), split
 
 
 def read_candidates(path: Path) -> Iterator[str]:
@@ -95,9 +95,8 @@ def import_films(
             advance(1)
         if not writer.examples:
             raise BadInputError(source.path, "holds no exchange with an answer")
-    groups = pl.DataFrame({"response": responses}).hstack(_break_downs(kb, kept, source.task))
-    with write_atomically(folder / "groups.parquet") as file:
-        groups.write_parquet(file)
+        groups = pl.DataFrame({"response": responses})
+        writer.store_groups(groups.hstack(_break_downs(kb, kept, source.task)))
     sources = {path.name: "official" for path in (source.path, candidates) if path is not None}
     write_films(out / FILMS, kb)
     card = Card("films", source.task, source.split, writer.examples, len(writer.rows), sources=sources)
