@@ -15,7 +15,18 @@ from pathlib import Path
 
 from benchmarks.results import Section, to_markdown
 
-TOPICS = ("board", "files", "films", "judgement", "rankers_speed", "sample", "scoring", "startup", "statistics", "ubuntu")
+TOPICS = (
+    "board",
+    "files",
+    "films",
+    "judgement",
+    "rankers_speed",
+    "sample",
+    "scoring",
+    "startup",
+    "statistics",
+    "ubuntu",
+)
 SLOW = ("growth", "judges")
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 
