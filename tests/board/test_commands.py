@@ -28,6 +28,7 @@ def test_init_sample(cli, tmp_path):
     assert f"rejoinder board serve {folder}" in err
     assert (folder.stat().st_mode & 0o777) == 0o700
     assert b"annotations" not in (folder / "sample" / "test_en.json").read_bytes()
+    assert (folder / "sample" / "first_en.json").is_file()
     site = open_site(folder)
     with site.database.reading() as session:
         competition = session.scalars(select(Competition)).one()
@@ -58,6 +59,15 @@ def test_mistakes(cli, tmp_path, monkeypatch, arguments, message):
     assert code == 2
     assert message in err
     assert not (tmp_path / "new").exists()
+
+
+def test_missing_libraries(cli, tmp_path, monkeypatch):
+    import importlib.util
+
+    known = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "nh3" else known(name, *rest))
+    code, _, err = cli("board", "init", tmp_path / "new")
+    assert (code, "the board needs nh3: pip install 'rejoinder[board]'" in err) == (2, True)
 
 
 def test_submit(world, make_server, cli, tmp_path, make_run, bad_run):

@@ -1,4 +1,4 @@
-"""A competition on generated data to play with, and runs to hand in: good, better, and one with a mistake."""
+"""A competition on generated data to play with, and runs to hand in: a first, a better, and one with a mistake."""
 
 import json
 from datetime import timedelta
@@ -11,7 +11,7 @@ from rejoinder.board.scorer_process import ScorerProcess
 from rejoinder.board.site import Site
 from rejoinder.runs import dialeval as runs
 from rejoinder.sample import helpdesk
-from rejoinder.systems.baselines import judge_by_mean
+from rejoinder.systems.baselines import judge_by_mean, judge_uniformly
 from rejoinder.tasks import dialeval
 
 QUALITY = [f"{measure}({criterion})" for criterion in "ASE" for measure in ("RSNOD", "NMD")]
@@ -51,9 +51,9 @@ def add_sample(site: Site, size: int = 2_000, seed: int = 0) -> Competition:
 
 def _write_runs(folder: Path, suffix: str) -> None:
     train, test = (dialeval.read_task(folder / f"{split}_{suffix}.json").truth() for split in ("train", "test"))
-    runs.write(folder / f"good_{suffix}.json", judge_by_mean(train, test), test)
+    runs.write(folder / f"first_{suffix}.json", judge_uniformly(test), test)
     runs.write(folder / f"better_{suffix}.json", judge_by_mean(train, test, by_turn=True), test)
-    broken = json.loads((folder / f"good_{suffix}.json").read_text())
+    broken = json.loads((folder / f"better_{suffix}.json").read_text())
     broken[6]["quality"]["A"]["0"] += 0.1
     (folder / f"mistake_{suffix}.json").write_text(json.dumps(broken))
 

@@ -10,6 +10,21 @@ from rejoinder.cli.app import app
 board = typer.Typer(help="Host a competition with a hidden test set, or hand runs in to one.", no_args_is_help=True)
 app.add_typer(board, name="board")
 
+
+@board.callback()
+def check_installed(context: typer.Context) -> None:
+    """Host a competition with a hidden test set, or hand runs in to one."""
+    from importlib.util import find_spec
+
+    from rejoinder.errors import UserError
+
+    if context.invoked_subcommand == "submit":  # which needs none of them
+        return
+    for library in ("alembic", "argon2", "fastapi", "nh3", "sqlalchemy", "uvicorn"):
+        if find_spec(library) is None:
+            raise UserError(f"the board needs {library}: pip install 'rejoinder[board]'")
+
+
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The board's folder.")]
 DatabaseOption = Annotated[
     str | None,

@@ -31,7 +31,7 @@ def _local(path: str) -> str:
 
 
 @router.get("/register")
-def register_page(visitor: Anyone, error: str = "", next: str = "/team") -> Response:  # noqa: A002
+def register_page(visitor: Anyone, next: str = "/team") -> Response:  # noqa: A002
     """Show the form to register."""
     return visitor.page("register.html", next=_local(next))
 

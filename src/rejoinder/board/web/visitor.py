@@ -83,7 +83,7 @@ class Visitor(msgspec.Struct, frozen=True):
         """Answer with a page that has no form for those who have not signed in: they share it for a moment."""
         if self.user is not None:
             return await run_in_threadpool(lambda: self.page(template, **values()))
-        address = str(self.request.url)
+        address = f"{self.request.url.path}?{self.request.url.query}"
         return HTMLResponse(await self.board.pages.get(address, lambda: self.render(template, **values())))
 
     def remember(self, response: Response, secret: str) -> None:
