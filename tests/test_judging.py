@@ -122,6 +122,24 @@ def test_the_command_judges_chats_and_reports(cli, model, save, tmp_path):
     assert "judges Chinese here: do not use these scores" in (tmp_path / "cn.html").read_text("utf-8")
 
 
+def test_describe_shows_the_papers_table_and_the_agreement(cli, model, save):
+    code, out, err = cli("describe", model / "train_en.json", model / "train_cn.json", "--annotators", "--csv")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert ",train_en,train_cn" in lines
+    assert "#dialogues,60,60" in lines
+    assert "#annotators/dialogue,19,19" in lines
+    assert "Unit of length,token,char" in lines
+    assert sum(line.startswith("A,dialogue,ordinal,") for line in lines) == 2
+    assert sum(line.startswith("nugget,18,") for line in lines) == 2
+    bare = save("bare.json", [{"id": "1", "turns": [{"sender": "customer", "utterances": ["hi you"]}]}])
+    code, out, _ = cli("describe", bare)
+    assert code == 0
+    assert "Agreement" not in out
+    code, _, err = cli("describe", save("f.json", [{"example-id": 1, "messages-so-far": []}]))
+    assert (code, err.count("\n")) == (2, 1)
+
+
 def test_mistakes_leave_what_was_there(cli, model, save, tmp_path):
     cli("train", "mean", "--task", model / "train_en.json", "--out", tmp_path / "model")
     (tmp_path / "out.csv").write_text("precious")

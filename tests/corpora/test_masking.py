@@ -47,6 +47,7 @@ def test_personal_data_is_replaced(text, masked):
         "红米手机2A增强版，4G内存，2015年12月31日",
         "ratio 3:2:1",
         "call 911 or 10086",
+        "流量300M国内流量+500M省内流量+500M, 1+1",
         "",
     ],
 )

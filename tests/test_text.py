@@ -1,0 +1,13 @@
+from rejoinder.text import is_chinese, tokens
+
+
+def test_words_characters_and_marks_are_tokens():
+    assert tokens("It's 4G, 坏了!") == ["it", "'", "s", "4g", ",", "坏", "了", "!"]
+    assert tokens("") == []
+
+
+def test_a_language_is_told_by_its_letters():
+    assert is_chinese(["手机坏了", "ok 4G"])
+    assert not is_chinese(["my phone is broken 坏", "123 !!"])
+    assert not is_chinese(["123", ""])
+    assert not is_chinese([])
