@@ -145,7 +145,8 @@ def _ratio_table(language: str, ratios: Mapping[str, tuple[float, float]]) -> Ta
         rows.append([run, f"{quality:.3f}", f"{nugget:.3f}", taken])
     note = (
         "NMD is averaged over A, S and E and divided by that of `mean`; JSD is divided by that of `mean-by-turn`. "
-        "`bl-popularity` is an oracle that looks at the truth. Training is the mean of a fold's wall-clock time."
+        "`bl-popularity` is an oracle that looks at the truth. Training is a fold's mean wall-clock time, on a machine "
+        "that did other work too."
     )
     header = ["run", "NMD / train-set mean", "JSD / mean by turn", "training"]
     return Table(f"{LANGUAGES[language]}: ratios to the train-set means", header, rows, (note,))
