@@ -79,7 +79,8 @@ def read_movies(path: Path) -> pl.DataFrame:
         if wrong:
             raise BadInputError(path, "expected number::title::genres", f"line {wrong}")
         return pl.DataFrame({"movie": [int(row[0]) for row in rows], "title": [row[1] for row in rows]})
-    return _scan(path, {"movieId": pl.Int64, "title": pl.String}).collect().rename({"movieId": "movie"})
+    table = _collect(path, _scan(path, {"movieId": pl.Int64, "title": pl.String}))
+    return table.rename({"movieId": "movie"}).drop_nulls()
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -145,7 +146,7 @@ def read_tags(path: Path, kb: KnowledgeBase, movies: Path | None = None) -> dict
     table = _scan(path, {"userId": pl.Int64, "movieId": pl.Int64, "tag": pl.String})
     tags = _collect(path, table.join(tied.lazy(), left_on="movieId", right_on="movie"))
     plain = tags.select("film", tag=pl.col("tag").str.to_lowercase().str.strip_chars()).filter(pl.col("tag") != "")
-    found = plain.unique(maintain_order=True).group_by("film", maintain_order=True).agg("tag")
+    found = plain.unique().sort("film", "tag").group_by("film", maintain_order=True).agg("tag")
     return {film: tuple(given) for film, given in found.iter_rows()}
 
 
