@@ -49,6 +49,7 @@ def test_labels_that_are_no_numbers_run_from_good_to_bad():
     answers = JudgementTask(talk, (breakdown,)).unanswered().answers
     found = Judgements(talk, answers, {"x": np.array([[1.0, 0, 0], [0, 1, 0]])})
     assert found.scores(breakdown).tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
+    assert found.overall().tolist() == [0.5, 0]
 
 
 def test_the_turn_that_went_wrong():

@@ -50,13 +50,17 @@ class Judgements(msgspec.Struct, frozen=True):
             )
 
     def overall(self) -> Floats:
-        """Return each dialogue's mean expected label over all scales, each stretched to -1 (worst) to 1."""
+        """Return each dialogue's mean expected label over all scales, each stretched to -1 (worst) to 1.
+
+        A dialogue that no scale says anything of has 0.
+        """
         scaled = []
         for question in self.scales:
             values = values_of(question)
             middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
             scaled.append((self.scores(question) - middle) / half)
-        return np.asarray(np.nanmean(scaled, axis=0))
+        known = ~np.isnan(scaled)
+        return np.asarray(np.where(known, scaled, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
     def spread(self, question: Question) -> Floats:
         """Return the standard deviation of the votes to be expected: how far people would differ."""

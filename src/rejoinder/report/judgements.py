@@ -54,7 +54,7 @@ def _csv(found: Judgements) -> str:
     scores = {question.name: found.scores(question) for question in found.scales}
     writer.writerow(["id", "time", "turns", *scores, "overall"])
     for number, (dialogue, overall) in enumerate(zip(found.dialogues, found.overall(), strict=True)):
-        own = [f"{values[number]:.4f}" for values in scores.values()]
+        own = ["" if np.isnan(values[number]) else f"{values[number]:.4f}" for values in scores.values()]
         time = "" if dialogue.time is None else dialogue.time.isoformat()
         writer.writerow([dialogue.id, time, len(dialogue.turns), *own, f"{overall:.4f}"])
     return text.getvalue()
