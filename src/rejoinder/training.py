@@ -40,6 +40,8 @@ class Training:
     epochs: int = 10
     batch: int = 128
     rate: float = 1e-3
+    optimizer: Literal["adamw", "adagrad"] = "adamw"
+    """adagrad: for large tables of vectors, of which a step changes but a few; without weight decay and clipping."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: float = 0.0
     """Share of all steps during which the rate rises from zero."""
@@ -152,9 +154,7 @@ class _Loop:
         self.accelerator = accelerator(training.precision)
         self.learner = setup(settings, work, seed, self.accelerator.device)
         self.network = self.learner.network.to(self.accelerator.device)
-        self.optimizer = torch.optim.AdamW(
-            _decayed(self.network, training.weight_decay), lr=training.rate, fused=torch.cuda.is_available()
-        )
+        self.optimizer = _optimizer(self.network, training)
         self.wrapped, self.optimizer = self.accelerator.prepare(self.network, self.optimizer)
         self.learner.network = self.wrapped
         self.history: list[dict[str, float]] = []
@@ -201,7 +201,7 @@ class _Loop:
         return loss.detach()
 
     def _step(self) -> None:
-        if self.training.clip:
+        if self.training.clip and self.training.optimizer == "adamw":
             nn.utils.clip_grad_norm_(self.wrapped.parameters(), self.training.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = self.training.rate * rate_factor(self.training, self.step, self.steps)
@@ -282,6 +282,13 @@ def rate_factor(training: Training, step: int, steps: int) -> float:
     if training.schedule == "linear":
         return 1 - done
     return 0.5 * (1 + math.cos(math.pi * done)) if training.schedule == "cosine" else 1.0
+
+
+def _optimizer(network: nn.Module, training: Training) -> torch.optim.Optimizer:
+    if training.optimizer == "adagrad":
+        return torch.optim.Adagrad(network.parameters(), lr=training.rate)
+    decayed = _decayed(network, training.weight_decay)
+    return torch.optim.AdamW(decayed, lr=training.rate, fused=torch.cuda.is_available())
 
 
 def _decayed(network: nn.Module, decay: float) -> list[dict[str, Any]]:

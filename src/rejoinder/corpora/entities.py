@@ -133,12 +133,13 @@ class Parser:
     def parse_tokens(self, tokens: Tokens) -> tuple[Parsed, Ints]:
         """Return what texts hold, and the position at which each item starts."""
         length, symbol = self.match(tokens.starts, self.numbers(tokens))
-        taken = np.flatnonzero(_consume(tokens.starts, length))
+        taken = np.flatnonzero(consume(tokens.starts, length))
         starts = np.searchsorted(taken, tokens.starts)
-        entities, exact = self._meant(tokens, taken, length[taken], symbol[taken])
+        entities, exact = self.meant(tokens, taken, length[taken], symbol[taken])
         return Parsed(starts, symbol[taken], entities, exact), taken
 
-    def _meant(self, tokens: Tokens, taken: Ints, length: Ints, symbol: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+    def meant(self, tokens: Tokens, taken: Ints, length: Ints, symbol: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+        """Return the entity that is meant at each of these positions (-1: none), and whether it is written exactly."""
         entities, exact = np.full(len(taken), -1, np.int32), np.zeros(len(taken), np.bool_)
         known = np.flatnonzero(symbol >= 0)
         if len(known):
@@ -150,7 +151,7 @@ class Parser:
         return entities, exact
 
 
-def _consume(starts: Ints, length: Ints) -> NDArray[np.bool_]:
+def consume(starts: Ints, length: Ints) -> NDArray[np.bool_]:
     """Mark where items start when every text is read from left to right, all texts in step."""
     taken = np.zeros(len(length), np.bool_)
     cursor, end = starts[:-1], starts[1:]

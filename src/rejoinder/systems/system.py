@@ -103,6 +103,10 @@ SYSTEMS = {
     "sentence-encoder": "rejoinder.systems.sentence_encoder:SentenceEncoder",
     "cascade": "rejoinder.systems.cascade:Cascade",
     "informed": "rejoinder.systems.informed:Informed",
+    "embeddings": "rejoinder.systems.embeddings:Embeddings",
+    "exchanges": "rejoinder.systems.exchanges:Exchanges",
+    "film-answers": "rejoinder.systems.film_answers:FilmAnswers",
+    "film-recommender": "rejoinder.systems.film_recommender:FilmRecommender",
 }
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 

@@ -1,0 +1,119 @@
+"""Supervised embeddings (Dodge et al. 2016, section 3.2): contexts and options as sums of symbols' learned vectors."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rejoinder.corpora.dictionary import Dictionary, build_dictionary
+from rejoinder.corpora.ragged import Ragged
+from rejoinder.files import read_parquet, write_atomically
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.film_world import FilmWorld, answers_of, blocks, load_world, world_of
+from rejoinder.systems.neural import keep_trained, train_network
+from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.training import WEIGHTS, Training, load_weights
+from rejoinder.watch import Watch, unwatched
+
+Floats = NDArray[np.float32]
+_WORDS = "words.parquet"
+_BLOCK = 20_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The paper's parameters (appendix B), and those that it does not give."""
+
+    dimension: int = 50
+    dictionaries: int = 1
+    """2: other vectors for what is replied than for what is said."""
+    margin: float = 0.1
+    negatives: int = 50
+    """Wrong options drawn for each batch, besides the batch's other answers."""
+    training: Training = field(default_factory=Training)
+
+
+class Embeddings(SelectionSystem):
+    """Ranks options by the product of two sums of vectors."""
+
+    Settings = Settings
+    world: FilmWorld
+    dictionary: Dictionary
+    trained: Path
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Learn the vectors."""
+        from rejoinder.nn.embeddings import EmbeddingSettings
+
+        self.world = world_of(lesson.train)
+        texts = lesson.train.contexts()
+        spoken = (texts[block] for block in blocks(len(texts), _BLOCK))
+        self.dictionary = build_dictionary(self.world.parser, spoken)
+        dev = lesson.train if lesson.dev is None else lesson.dev
+        rows = {
+            "contexts": self.dictionary.parse(texts).rows(),
+            "options": self.dictionary.parse(lesson.train.options["text"]).rows(),
+            "correct": answers_of(lesson.train),
+            "dev_contexts": self.dictionary.parse(dev.contexts()).rows(),
+            "dev_correct": _same_options(lesson.train, dev),
+        }
+        arrays = {name: part.values for name, part in rows.items()} | {
+            f"{name}_starts": part.starts for name, part in rows.items()
+        }
+        self.network = EmbeddingSettings(
+            symbols=len(self.dictionary),
+            dimension=self.settings.dimension,
+            dictionaries=self.settings.dictionaries,
+            margin=self.settings.margin,
+            negatives=self.settings.negatives,
+            batch=self.settings.training.batch,
+        )
+        learner = "rejoinder.systems.embedding_learner:EmbeddingLearner"
+        self.trained = train_network(lesson, "embeddings", learner, self.network, self.settings.training, arrays)
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        import torch
+
+        from rejoinder.nn.embeddings import Embeddings as Network
+        from rejoinder.nn.embeddings import EmbeddingSettings, bags
+
+        network = Network(EmbeddingSettings(len(self.dictionary), self.settings.dimension, self.settings.dictionaries))
+        load_weights(network, self.trained / WEIGHTS)
+
+        def vectors(table: torch.nn.EmbeddingBag, texts: list[str]) -> Floats:
+            rows = self.dictionary.parse(texts).rows()
+            with torch.no_grad():
+                symbols, starts = bags(rows.values, rows.starts, np.arange(len(rows)))
+                summed = table(torch.from_numpy(symbols), torch.from_numpy(starts)).numpy()
+            found: Floats = summed / np.sqrt(np.maximum(rows.lengths, 1))[:, None].astype(np.float32)
+            return found
+
+        said = vectors(network.said, task.contexts())
+        replied = vectors(network.replied, task.options["text"].to_list())
+        return rank_by_products(task, "supervised embeddings", said, replied, watch)
+
+    def save(self, folder: Path) -> None:
+        """Write what was learned."""
+        self.world.save(folder)
+        with write_atomically(folder / _WORDS) as file:
+            pl.DataFrame({"word": self.dictionary.words}, schema={"word": pl.String}).write_parquet(file)
+        keep_trained(self.trained, folder)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.world = load_world(folder)
+        self.dictionary = Dictionary(self.world.parser, read_parquet(folder / _WORDS)["word"].to_list())
+        self.trained = folder
+
+
+def _same_options(train: SelectionTask, dev: SelectionTask) -> Ragged:
+    """Return dev's answers as rows of the training options; examples whose answers these have not get none."""
+    rows = train.options.select("id").with_row_index("row").unique("id", keep="first")
+    found = dev.options.select("id").join(rows, on="id", how="left", maintain_order="left")["row"]
+    answers = answers_of(dev)
+    return Ragged(answers.starts, found.fill_null(0).cast(pl.Int32).to_numpy()[answers.values])

@@ -1,0 +1,101 @@
+"""Retrieval from training exchanges (Dodge et al. 2016, section 3.6 and appendix A).
+
+An option is as good as the cosine of its TF-IDF vector with a query: the message itself ("most similar response"), the
+reply that the most similar training message got ("most similar message"), or a sum of both (relevance feedback).
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.film_world import answers_of, blocks
+from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.retrieval import Tfidf
+from rejoinder.systems.system import Lesson
+from rejoinder.systems.words import Matrix, count_words
+from rejoinder.tasks.selection import SelectionTask
+from rejoinder.watch import Advance, Watch, unwatched
+
+_BLOCK = 256
+_RARE, _RARE_SHARE = 1_000, 0.01
+"""Messages are looked for by words that at most so many of them have: others cost much and tell little."""
+
+
+class Exchanges(Tfidf):
+    """Ranks by the cosine with the message, with what a similar message was answered, or with both."""
+
+    class Settings(msgspec.Struct, frozen=True):
+        """What the query is made of."""
+
+        recency: float = 0.0
+        """The weight of each earlier turn, next to the one after it; 0: the message alone, 1: all context alike."""
+        message: float = 1.0
+        feedback: float = 0.0
+        """The weight of the reply to the most similar training message."""
+        stem: int = 0
+        rarity: float = 1.0
+
+    messages: Matrix
+    replies: Matrix
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Learn how rare words are, and keep the exchanges if they are needed."""
+        super().fit(lesson)
+        if not self.settings.feedback:
+            return
+        answers = answers_of(lesson.train)
+        texts = lesson.train.options["text"].gather(answers.values).to_list()
+        said = [" ".join(texts[start:end]) for start, end in pairwise(answers.starts.tolist())]
+        self.messages = self.weigh_contexts(lesson.train)
+        self.replies = self.weigh_options(count_words(said, self.settings.stem))
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        options = self.weigh_options(count_words(task.options["text"].to_list(), self.settings.stem))
+        asked = self.weigh_contexts(task)
+        query = self.settings.message * asked
+        if self.settings.feedback:
+            with watch("looking for similar messages", asked.shape[0]) as advance:
+                nearest = most_similar(self.messages, asked, advance)
+            query = query + self.settings.feedback * self.replies[nearest]
+        return rank_by_products(task, self.name, query.tocsr().sorted_indices(), options, watch)
+
+    def save(self, folder: Path) -> None:
+        """Write what was learned."""
+        super().save(folder)
+        if self.settings.feedback:
+            sparse.save_npz(folder / "messages.npz", self.messages)
+            sparse.save_npz(folder / "replies.npz", self.replies)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        super().load(folder)
+        if self.settings.feedback:
+            self.messages = sparse.csr_matrix(sparse.load_npz(folder / "messages.npz"))
+            self.replies = sparse.csr_matrix(sparse.load_npz(folder / "replies.npz"))
+
+
+def most_similar(known: Matrix, asked: Matrix, advance: Advance) -> NDArray[np.int64]:
+    """Return for each row asked the known row with the greatest product, by rare words alone."""
+    words, frequency = np.unique(known.indices, return_counts=True)
+    rare = words[frequency <= max(_RARE, _RARE_SHARE * known.shape[0])]
+    index = _columns(known, rare).T.tocsr()
+    asked = _columns(asked, rare)
+    found = np.empty(asked.shape[0], np.int64)
+    for block in blocks(asked.shape[0], _BLOCK):
+        found[block] = np.asarray((asked[block] @ index).argmax(axis=1)).ravel()
+        advance(block.stop - block.start)
+    return found
+
+
+def _columns(rows: Matrix, kept: NDArray[np.int32]) -> sparse.csr_matrix:
+    """Keep some columns, and number them from 0 on."""
+    place = np.minimum(np.searchsorted(kept, rows.indices), max(len(kept) - 1, 0))
+    known = kept[place] == rows.indices if len(kept) else np.zeros(len(rows.indices), bool)
+    ends = np.append(0, np.cumsum(known))[rows.indptr]
+    return sparse.csr_matrix((rows.data[known], place[known], ends), (rows.shape[0], max(len(kept), 1)))
