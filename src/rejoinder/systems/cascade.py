@@ -26,6 +26,8 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
+_AT_ONCE = 1000
+"""Examples whose candidates are held in memory together."""
 
 
 class Pool(msgspec.Struct):
@@ -95,6 +97,13 @@ class Cascade(SelectionSystem):
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
+        parts = []
+        for start in range(0, task.examples.height, _AT_ONCE):
+            few = msgspec.structs.replace(task, examples=task.examples.slice(start, _AT_ONCE))
+            parts.append(self._answer(few, watch).with_columns(pl.col("example") + pl.lit(start, pl.UInt32)))
+        return SelectionRun("cascade", pl.concat(parts))
+
+    def _answer(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
         pairs, features = self._candidates(task, watch)
         ranked = with_shares(_table(task, pairs), features @ self.weights)
         if self.settings.ranker is not None:
@@ -102,12 +111,9 @@ class Cascade(SelectionSystem):
             opinions = self._opinions(best, self._ask_ranker(task, best, watch))
             ranked = _redistributed(ranked, with_shares(best, opinions @ self.rank_weights))
         ranked = ranked.sort("example", "score", descending=[False, True], maintain_order=True)
-        kept = (
-            ranked
-            if task.examples["options"].null_count() == 0
-            else ranked.group_by("example", maintain_order=True).head(KEPT)
-        )
-        return SelectionRun("cascade", kept)
+        if not task.examples["options"].null_count():
+            return ranked
+        return ranked.group_by("example", maintain_order=True).head(KEPT)
 
     def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
         """Bring the index to what a task's pool holds; return how many options were added and removed."""

@@ -70,11 +70,16 @@ class Pages(NamedTuple):
     def about(self, weights: Matrix, most: int) -> sparse.csr_matrix:
         """Return texts x pages: the few pages whose words come nearest to each text's."""
         texts, pages = same_columns(weights, self.words)
-        near = (texts @ pages.T.tocsr()).toarray()
-        columns = best_columns(near, most)
-        values = np.take_along_axis(near, columns, axis=1)
-        rows = np.repeat(np.arange(len(near)), columns.shape[1])
-        return sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), shape=near.shape)
+        turned = pages.T.tocsr()
+        parts = []
+        for start in range(0, texts.shape[0], 1000):
+            near = (texts[start : start + 1000] @ turned).toarray()
+            columns = best_columns(near, most)
+            values = np.take_along_axis(near, columns, axis=1)
+            rows = np.repeat(np.arange(len(near)), columns.shape[1])
+            parts.append(sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), shape=near.shape))
+        found: sparse.csr_matrix = sparse.vstack(parts, format="csr")
+        return found
 
     def words_of(self, chosen: sparse.csr_matrix) -> Matrix:
         """Return the words of the pages that each text has chosen, in columns of their own."""

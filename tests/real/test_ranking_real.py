@@ -1,0 +1,67 @@
+"""Rankers on real dialogues, untangled by hand: what they should reach without any network."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rejoinder.corpora.link_files import annotation_files, read_annotations
+from rejoinder.measures.selection import score
+from rejoinder.systems.abstain import Abstain
+from rejoinder.systems.ensemble import Ensemble
+from rejoinder.systems.retrieval import Bm25, Random, Tfidf
+from rejoinder.systems.system import Lesson
+from rejoinder.tasks.ubuntu import Recipe, build_subtasks, find_logs, gather
+
+DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
+LINKS = DATA / "irc-links" / "train"
+
+pytestmark = pytest.mark.skipif(not LINKS.is_dir(), reason=f"no real logs at {LINKS}; set REJOINDER_DATA")
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    links = annotation_files(LINKS)
+    gathered = gather(
+        find_logs([LINKS]),
+        lambda path, posts: read_annotations(links[path.name.removesuffix(".raw.txt")]),
+        pool_size=20_000,
+        seed=0,
+        advance=lambda _: None,
+    )
+    return {(s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=3, pool_size=20_000))}
+
+
+def lesson(tasks, subtask):
+    return Lesson(train=tasks[subtask, "train"], dev=tasks[subtask, "dev"], work=Path("unused"))
+
+
+def ranked(system, tasks, subtask, measure):
+    test = tasks[subtask, "test"]
+    return float(np.mean(score(system.predict(test), test.truth(), [measure])[measure]))
+
+
+def words(tasks, subtask):
+    system = Ensemble(Ensemble.Settings(("tfidf", "bm25")))
+    system.parts = [Tfidf(Tfidf.Settings()), Bm25(Bm25.Settings())]
+    for part in system.parts:
+        part.fit(lesson(tasks, subtask))
+    system.fit(lesson(tasks, subtask))
+    return system
+
+
+def test_words_find_a_good_part_of_the_replies(tasks):
+    assert ranked(Random(Random.Settings()), tasks, 1, "R@10") < 0.2
+    assert ranked(words(tasks, 1), tasks, 1, "R@10") > 0.35
+
+
+def test_a_pool_is_searched(tasks):
+    assert ranked(words(tasks, 2), tasks, 2, "R@50") > 0.1
+
+
+def test_subtask_4_is_no_worse_than_subtask_1(tasks):
+    system = Abstain(Abstain.Settings("words"))
+    system.parts = [words(tasks, 4)]
+    system.fit(lesson(tasks, 4))
+    assert ranked(system, tasks, 4, "DSTC7") >= ranked(words(tasks, 1), tasks, 1, "DSTC7")
