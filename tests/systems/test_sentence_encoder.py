@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import polars as pl
 import pytest
@@ -52,3 +54,15 @@ def task_of(contexts, texts):
 def test_a_folder_without_an_encoder_is_named(tmp_path):
     with pytest.raises(UserError, match="no encoder in transformers' format"):
         SentenceEncoder(SentenceEncoder.Settings(path=str(tmp_path))).encode_replies(TEXTS)
+
+
+def test_a_model_holds_its_encoder(encoder, tmp_path):
+    source, model = tmp_path / "source", tmp_path / "model"
+    model.mkdir()
+    shutil.copytree(encoder_folder("minilm"), source)
+    settings = SentenceEncoder.Settings(path=str(source))
+    SentenceEncoder(settings).save(model)
+    shutil.rmtree(source)
+    again = SentenceEncoder(settings)
+    again.load(model)
+    assert again.encode_replies(TEXTS) == pytest.approx(encoder.encode_replies(TEXTS), abs=1e-5)

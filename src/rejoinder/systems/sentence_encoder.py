@@ -1,5 +1,6 @@
 """A ready-made sentence encoder as a ranker: cosine of the context's vector with the option's, nothing learned."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,9 @@ from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
 Vectors = NDArray[np.float32]
+
+_COPY = "encoder"
+_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
 
 class Encoder(Protocol):
@@ -42,6 +46,7 @@ class SentenceEncoder(SelectionSystem):
 
     _model: Any = None
     _tokenizer: Any = None
+    _folder: Path | None = None
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -58,6 +63,18 @@ class SentenceEncoder(SelectionSystem):
     def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> Vectors:
         """Return a vector for each option."""
         return self._encode(texts, "right", watch)
+
+    def save(self, folder: Path) -> None:
+        """Keep a copy of an encoder that is no package's, so that the model is whole."""
+        if self.settings.path != "minilm":
+            (folder / _COPY).mkdir()
+            for name in _FILES:
+                shutil.copyfile(Path(self.settings.path) / name, folder / _COPY / name)
+
+    def load(self, folder: Path) -> None:
+        """Take the copy."""
+        if self.settings.path != "minilm":
+            self._folder = folder / _COPY
 
     def _encode(self, texts: Sequence[str], cut: str, watch: Watch) -> Vectors:
         import torch
@@ -108,7 +125,7 @@ class SentenceEncoder(SelectionSystem):
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # loading takes a moment
-        folder = encoder_folder(self.settings.path)
+        folder = self._folder or encoder_folder(self.settings.path)
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
