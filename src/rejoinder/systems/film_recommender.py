@@ -54,11 +54,10 @@ class Recommender:
 
     def learn(self, train: SelectionTask, dev: SelectionTask | None = None, seed: int = 0) -> None:
         """Learn from examples, and the mixture's weights from dev, or else from some of the same examples."""
-        liked = _distinct_rows(self.named(train) + self.answered(train))
+        named, answer = self._statements(train)
+        liked = _distinct_rows(named + answer)
         popularity = np.asarray(liked.sum(axis=0)).ravel()
         self.learned["popularity"] = popularity.astype(np.float32)
-        if not popularity.any():
-            raise UserError("no training example names a film or has one as its answer")
         if self.method == "svd":
             self.learned["directions"] = _directions(liked, self.dimension, seed)
         if self.method in ("ease", "mixture"):
@@ -66,6 +65,19 @@ class Recommender:
             self.learned["links"] = ease(liked[:, self.learned["active"]], self.penalty)
         if self.likeness is not None:
             self._weigh(train if dev is None else dev, seed)
+
+    def _statements(self, task: SelectionTask) -> tuple[Matrix, Matrix]:
+        """Return what is named and what is answered where a dialogue begins with films and gets one for an answer.
+
+        Later on, what is answered has more to do with what was asked than with what is liked.
+        """
+        begun = task.examples["turns"].list.len() == 1
+        first = msgspec.structs.replace(task, examples=task.examples.filter(begun), groups=None)
+        named, answer = self.named(first), self.answered(first)
+        chosen = np.flatnonzero((np.diff(answer.indptr) == 1) & (np.diff(named.indptr) > 0))
+        if not len(chosen):
+            raise UserError("no example names films in its first turn and has one film as its answer")
+        return named[chosen], answer[chosen]
 
     def named(self, task: SelectionTask) -> Matrix:
         """Return examples x films that the user names."""
@@ -112,11 +124,8 @@ class Recommender:
     def _weigh(self, task: SelectionTask, seed: int) -> None:
         """Learn the weights: a softmax over films, those that are named left out."""
         rng = np.random.default_rng(seed)
-        liked, answer = self.named(task), self.answered(task)
-        single = np.flatnonzero((np.diff(answer.indptr) == 1) & (np.diff(liked.indptr) > 0))
-        if not len(single):
-            raise UserError("no example of dev names films and has one film as its answer")
-        chosen = np.sort(rng.choice(single, min(len(single), _WEIGHED), replace=False))
+        liked, answer = self._statements(task)
+        chosen = np.sort(rng.choice(liked.shape[0], min(liked.shape[0], _WEIGHED), replace=False))
         liked = liked[chosen]
         features = np.stack([np.asarray(feature, np.float32) for feature in self._features(liked)], axis=-1)
         self.learned["weights"] = learn_weights(features, answer[chosen].indices, liked.toarray() > 0)
