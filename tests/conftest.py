@@ -1,8 +1,11 @@
 import gzip
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; threads of one would wait for another's
 
 import pytest
 from hypothesis import settings

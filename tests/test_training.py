@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 
 from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
-from rejoinder.training import Training, load_array, load_weights, prepare, rate_factor, train  # noqa: E402
+from rejoinder.training import Training, load_arrays, load_weights, prepare, rate_factor, train  # noqa: E402
 
 
 class Line:
@@ -23,7 +23,7 @@ class Line:
     def __init__(self, settings, folder, seed, device):
         self.seed, self.batch = seed, settings["batch"]
         self.network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1))
-        self.x, self.y = (torch.tensor(load_array(folder, name)).unsqueeze(1) for name in "xy")
+        self.x, self.y = (torch.tensor(load_arrays(folder)[name]).unsqueeze(1) for name in "xy")
 
     def batches(self, epoch):
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.x))

@@ -4,8 +4,8 @@ A system prepares a folder here: arrays (`NAME.npy`), `learner.json` (which lear
 else its network is built from. The folder can be trained elsewhere, on a machine that has neither the data nor the rest
 of this package's dependencies, and brought back; `rejoinder train` then goes on from what it finds in it:
 
-    python -m rejoinder.training WORK
-    accelerate launch -m rejoinder.training WORK
+    python -m rejoinder.training FOLDER...
+    accelerate launch -m rejoinder.training FOLDER...
 """
 
 import json
@@ -29,7 +29,7 @@ from rejoinder.watch import Watch, unwatched
 
 WEIGHTS = "weights.safetensors"
 HISTORY = "history.json"
-_LEARNER = "learner.json"
+LEARNER = "learner.json"
 _CHECKPOINT = "checkpoint.pt"
 
 
@@ -38,6 +38,7 @@ class Training:
     """How a network learns."""
 
     epochs: int = 10
+    """0: the network is taken as it is."""
     batch: int = 128
     rate: float = 1e-3
     optimizer: Literal["adamw", "adagrad"] = "adamw"
@@ -85,27 +86,32 @@ def prepare(
 ) -> None:
     """Write all that `train` needs; `learner` is `module:class`. What an earlier try has trained is kept."""
     content = json.dumps({"learner": learner, "settings": settings, "training": asdict(training), "seed": seed})
-    if (work / _LEARNER).is_file() and (work / _LEARNER).read_text() == content:
+    if (work / LEARNER).is_file() and (work / LEARNER).read_text() == content:
         return
     work.mkdir(parents=True, exist_ok=True)
     for stale in (_CHECKPOINT, WEIGHTS, HISTORY):
         (work / stale).unlink(missing_ok=True)
+    save_arrays(work, arrays)
+    (work / LEARNER).write_text(content)
+
+
+def save_arrays(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays, each to a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
-        np.save(work / f"{name}.npy", array)
-    (work / _LEARNER).write_text(content)
+        np.save(folder / f"{name}.npy", array)
 
 
-def load_array(folder: Path, name: str) -> NDArray[Any]:
-    """Return a prepared array, mapped rather than read."""
-    found: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
-    return found
+def load_arrays(folder: Path) -> dict[str, NDArray[Any]]:
+    """Return prepared arrays, mapped rather than read."""
+    return {path.stem: np.load(path, mmap_mode="r") for path in sorted(folder.glob("*.npy"))}
 
 
 def train(work: Path, watch: Watch = unwatched) -> None:
     """Train what `prepare` wrote until it is done; the weights of the best check are left in `work`."""
     if (work / WEIGHTS).is_file():
         return
-    described = json.loads((work / _LEARNER).read_text())
+    described = json.loads((work / LEARNER).read_text())
     module, _, class_ = described["learner"].partition(":")
     setup: Setup = getattr(import_module(module), class_)
     try:
@@ -135,7 +141,7 @@ class _Plain:
         return parts
 
     def backward(self, loss: Tensor) -> None:
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
 
     def autocast(self) -> Any:
         return torch.autocast("cpu", enabled=False)
@@ -269,7 +275,8 @@ class _Loop:
 
     def _finish(self) -> None:
         (self.work / HISTORY).write_text(json.dumps(self.history))
-        save_weights(self.best, self.work / WEIGHTS)
+        untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()
+        save_weights(self.best or untrained, self.work / WEIGHTS)
         (self.work / _CHECKPOINT).unlink(missing_ok=True)
 
 
@@ -334,4 +341,5 @@ def _print_progress(title: str, total: int | None) -> Any:
 
 
 if __name__ == "__main__":
-    train(Path(sys.argv[1]), _print_progress)
+    for folder in sys.argv[1:]:
+        train(Path(folder), _print_progress)

@@ -7,6 +7,7 @@ from rejoinder.corpora.ubuntu import (
     Funnel,
     addressee,
     cuts,
+    every_reply,
     is_bot,
     is_for_bot,
     support_dialogues,
@@ -132,3 +133,15 @@ def test_names_leave_the_messages(text, left):
 def test_cuts_are_before_answers_to_the_asker():
     (support,), _ = keep(*GOOD)
     assert cuts(support.dialogue) == [1, 3]
+
+
+def test_every_turn_can_be_a_reply_whoever_speaks():
+    talk = conversation(
+        "ann> sound?", "ubottu> read this", "bob> ann: which card", "carl> ann: hello", "ann> bob: intel"
+    )
+    found = [([(turn.speaker, turn.text) for turn in before], reply) for before, reply in every_reply(talk)]
+    assert found == [
+        ([(ASKER, "sound?")], "which card"),
+        ([(ASKER, "sound? which card")], "hello"),
+        ([(HELPER, "sound?"), (ASKER, "which card hello")], "intel"),
+    ]

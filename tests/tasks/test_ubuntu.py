@@ -10,7 +10,16 @@ from rejoinder.systems.system import Lesson
 from rejoinder.tasks.collection import write_ubuntu
 from rejoinder.tasks.description import Overlap, overlap
 from rejoinder.tasks.selection import NONE, load_selection_task
-from rejoinder.tasks.ubuntu import Gathered, Recipe, Reservoir, build_subtasks, find_logs, gather, split_by_day
+from rejoinder.tasks.ubuntu import (
+    Gathered,
+    Recipe,
+    Reservoir,
+    build_subtasks,
+    find_logs,
+    gather,
+    split_by_day,
+    training_replies,
+)
 
 
 def true_links(path, posts):
@@ -26,7 +35,7 @@ def logs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def gathered(logs) -> Gathered:
-    return gather(logs, true_links, pool_size=6_000, seed=1, advance=lambda _: None)
+    return gather(logs, true_links, pool_size=6_000, seed=1, advance=lambda _: None, turns=True)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +60,17 @@ def test_the_funnel_adds_up(gathered):
     assert funnel.kept == len(gathered.dialogues)
     assert funnel.conversations == funnel.kept + sum(funnel.removed.values())
     assert {"directed", "participants", "short"} <= set(funnel.removed)
+
+
+def test_turns_to_train_on_are_of_training_days_alone(gathered):
+    shares = (0.8, 0.1, 0.1)
+    task = training_replies(gathered, shares)
+    last = max(support.day for support in split_by_day(gathered.dialogues, shares)["train"])
+    later = [cut.replies[0] for day, cuts in gathered.replies.items() if day > last for cut in cuts]
+    kept = [cut.replies[0] for day, cuts in gathered.replies.items() if day <= last for cut in cuts]
+    assert later
+    assert sorted(reply for (reply,) in correct_texts(task)) == sorted(kept)
+    assert task.examples.height > 2 * len(split_by_day(gathered.dialogues, shares)["train"])
 
 
 def test_splits_follow_time_and_share_no_day(gathered):
@@ -177,7 +197,8 @@ def test_the_collection_is_complete_and_described(gathered, tmp_path):
 
     knowledge = pl.DataFrame({"title": ["ls.1"], "text": ["list files"]})
     description = write_ubuntu(tmp_path, gathered, Recipe(seed=1, pool_size=6_000), knowledge, lambda _: None)
-    assert set(description.tasks) == {f"subtask_{n}/{s}" for n in (1, 2, 4, 5) for s in ("train", "dev", "test")}
+    subtasks = {f"subtask_{n}/{s}" for n in (1, 2, 4, 5) for s in ("train", "dev", "test")}
+    assert set(description.tasks) == {*subtasks, "turns/train"}
     five, one = (load_selection_task(tmp_path / f"subtask_{n}/dev") for n in (5, 1))
     assert five.examples.equals(one.examples)
     assert (tmp_path / "knowledge.parquet").exists()

@@ -72,6 +72,10 @@ def ubuntu(
         bool,
         typer.Option("--drop-known", help="Leave out dev and test examples whose reply train has too, or nearly."),
     ] = False,
+    turns: Annotated[
+        bool,
+        typer.Option("--turns", help="Also write turns/train: every turn of every conversation, to train rankers on."),
+    ] = False,
     seed: Seed = 0,
 ) -> None:
     """Build DSTC7's Ubuntu subtasks 1, 2, 4 and 5, and the Ubuntu Dialogue Corpus setting, from channel logs.
@@ -97,7 +101,7 @@ def ubuntu(
         with progress("untangling logs", len(found)) as advance:
             if model is not None:
                 drop_others(stage / "links", model, found)
-            gathered = gather(found, _linker(model, links, stage / "links"), pool_size, seed, advance)
+            gathered = gather(found, _linker(model, links, stage / "links"), pool_size, seed, advance, turns)
         with progress("building subtasks", 9) as advance:
             description = write_ubuntu(stage, gathered, recipe, pages, advance)
     _tell(description, out)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 
 from rejoinder.corpora.irc import Post
-from rejoinder.dialogue import Dialogue, merge_posts
+from rejoinder.dialogue import Dialogue, Turn, merge_posts
 
 ASKER, HELPER = "participant_1", "participant_2"
 MOST_BY_ONE = 0.8
@@ -103,6 +103,21 @@ def _support(posts: list[Post], id_: str, day: str) -> Support:
     said = [(ASKER if post.person == asker else HELPER, without_names(post.text, names)) for post in posts]
     said = [(speaker, text) for speaker, text in said if text]
     return Support(day, Dialogue(id_, merge_posts(said)), tuple(text for _, text in said))
+
+
+def every_reply(conversation: Sequence[Post]) -> Iterator[tuple[tuple[Turn, ...], str]]:
+    """Yield each turn of a conversation with what came before it, for training: whoever speaks, however many they are.
+
+    Who replies is the helper, all others are the asker, as if the dialogue had two sides.
+    """
+    posts = [post for post in conversation if is_talk(post)]
+    names = {post.nick for post in posts} | {post.person for post in posts}
+    cleaned = ((post.person, without_names(post.text, names)) for post in posts)
+    turns = merge_posts((person, text) for person, text in cleaned if text)
+    for place in range(1, len(turns)):
+        helper = turns[place].speaker
+        before = ((HELPER if turn.speaker == helper else ASKER, post) for turn in turns[:place] for post in turn.posts)
+        yield merge_posts(before), turns[place].text
 
 
 def without_names(text: str, names: Collection[str]) -> str:

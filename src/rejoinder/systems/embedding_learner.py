@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rejoinder.nn.embeddings import Embeddings, EmbeddingSettings, bags
-from rejoinder.training import load_array
+from rejoinder.training import load_arrays
 
 _DEV = 2_000
 _MOST_CORRECT = 8
@@ -24,7 +24,8 @@ class EmbeddingLearner:
         torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]  # else it warns
         self.network: nn.Module = Embeddings(self.settings)
         names = ("contexts", "options", "correct", "dev_contexts", "dev_correct")
-        self.rows = {name: (load_array(folder, name), load_array(folder, f"{name}_starts")) for name in names}
+        arrays = load_arrays(folder)
+        self.rows = {name: (arrays[name], arrays[f"{name}_starts"]) for name in names}
         self.answers = np.unique(self.rows["correct"][0])
 
     def batches(self, epoch: int) -> Sequence[NDArray[np.int64]]:

@@ -107,6 +107,7 @@ SYSTEMS = {
     "exchanges": "rejoinder.systems.exchanges:Exchanges",
     "film-answers": "rejoinder.systems.film_answers:FilmAnswers",
     "film-recommender": "rejoinder.systems.film_recommender:FilmRecommender",
+    "neural-ranker": "rejoinder.systems.neural_ranker:NeuralRanker",
 }
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 

@@ -55,6 +55,8 @@ def write_ubuntu(
         if subtask == 1:
             replies[split] = _correct_texts(task)
         advance(1)
+    if gathered.replies:
+        built["turns/train"] = _write_turns(out / "turns" / "train", gathered, recipe)
     if knowledge is not None:
         write_knowledge(out / "knowledge.parquet", knowledge)
     _write_ubuntu_corpus(out / "ubuntu_corpus", gathered, recipe)
@@ -68,6 +70,13 @@ def write_ubuntu(
     )
     write_description(out, description)
     return description
+
+
+def _write_turns(folder: Path, gathered: ubuntu.Gathered, recipe: ubuntu.Recipe) -> int:
+    task = ubuntu.training_replies(gathered, recipe.shares)
+    task.save(folder)
+    write_card(folder, Card("ubuntu", 1, "train", task.examples.height, task.options.height, recipe.seed))
+    return task.examples.height
 
 
 def _short_of(recipe: ubuntu.Recipe, found: int) -> list[str]:

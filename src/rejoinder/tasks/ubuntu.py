@@ -13,7 +13,17 @@ import numpy as np
 
 from rejoinder.corpora.irc import Post, date_of, read_log
 from rejoinder.corpora.link_files import conversations, name_of
-from rejoinder.corpora.ubuntu import FILTERS, HELPER, Funnel, Support, cuts, is_talk, support_dialogues, without_names
+from rejoinder.corpora.ubuntu import (
+    FILTERS,
+    HELPER,
+    Funnel,
+    Support,
+    cuts,
+    every_reply,
+    is_talk,
+    support_dialogues,
+    without_names,
+)
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, read_start
 from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
@@ -62,6 +72,8 @@ class Gathered(msgspec.Struct):
     dialogues: list[Support]
     utterances: list[str]
     funnel: Funnel
+    replies: dict[str, list[Cut]] = {}
+    """By day: every turn of every conversation, whether or not it passed the filters."""
 
 
 class Reservoir:
@@ -88,13 +100,24 @@ class Reservoir:
             self.kept[place] = text
 
 
-def gather(logs: Sequence[Path], links: Links, pool_size: int, seed: int, advance: Callable[[int], object]) -> Gathered:
+def gather(
+    logs: Sequence[Path],
+    links: Links,
+    pool_size: int,
+    seed: int,
+    advance: Callable[[int], object],
+    turns: bool = False,
+) -> Gathered:
     """Read the logs one at a time and keep the dialogues that pass the filters."""
     gathered = Gathered([], [], Funnel())
     pool = Reservoir(pool_size, seed)
     for path in sorted(logs, key=lambda path: (_day(path), path.name)):
         posts = [post for post in read_log(path) if post.kind in ("message", "action")]
-        gathered.dialogues += _untangle(path, posts, links, gathered.funnel)
+        talks = _untangle(path, posts, links)
+        nicks = {post.nick.lower() for post in posts}
+        gathered.dialogues += support_dialogues(talks, nicks, name_of(path), _day(path), gathered.funnel)
+        if turns:
+            gathered.replies.setdefault(_day(path), []).extend(_every_reply(talks))
         for post in posts:
             if is_talk(post):
                 pool.add(without_names(post.text, {post.nick}))
@@ -106,12 +129,19 @@ def gather(logs: Sequence[Path], links: Links, pool_size: int, seed: int, advanc
     return gathered
 
 
-def _untangle(path: Path, posts: list[Post], links: Links, funnel: Funnel) -> Iterator[Support]:
+def _untangle(path: Path, posts: list[Post], links: Links) -> list[list[Post]]:
     by_line = {post.line: post for post in posts}
-    tangled = conversations(links(path, posts))
-    talks = ([by_line[line] for line in lines if line in by_line] for lines in tangled)
-    nicks = {post.nick.lower() for post in posts}
-    return support_dialogues(talks, nicks, name_of(path), _day(path), funnel)
+    return [[by_line[line] for line in lines if line in by_line] for lines in conversations(links(path, posts))]
+
+
+def _every_reply(talks: list[list[Post]]) -> Iterator[Cut]:
+    for talk in talks:
+        for before, reply in every_reply(talk):
+            yield Cut(tuple((turn.speaker, turn.text) for turn in before[-MOST_TURNS:]), (reply,))
+
+
+MOST_TURNS = 20
+"""How many turns before a reply are kept to train on."""
 
 
 def _day(path: Path) -> str:
@@ -150,6 +180,13 @@ def cut_dialogues(dialogues: Iterable[Support], every: bool, rng: np.random.Gene
         places = cuts(support.dialogue)
         for place in places if every else places and [int(rng.choice(places))]:
             yield Cut(tuple((turn.speaker, turn.text) for turn in turns[:place]), (turns[place].text,))
+
+
+def training_replies(gathered: Gathered, shares: tuple[float, float, float]) -> SelectionTask:
+    """Return every turn of the training days as a task: the context, and the reply among all others."""
+    last = max(dialogue.day for dialogue in split_by_day(gathered.dialogues, shares)["train"])
+    found = [cut for day, cuts in sorted(gathered.replies.items()) if day <= last for cut in cuts]
+    return build_pool_task(found, list(dict.fromkeys(cut.replies[0] for cut in found)), 1)
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,213 @@
+"""Encoders: from tokens (and their mask) to a state for every token. Named in recipes by `kind`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+EncoderKind = Literal["bag", "convolution", "gru", "lstm", "transformer", "pretrained"]
+Pooling = Literal["mean", "max", "first", "last"]
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """What an encoder is built from."""
+
+    kind: EncoderKind = "lstm"
+    embedding: int = 100
+    """Size of word vectors (for a transformer, of its states)."""
+    hidden: int = 128
+    """Size of the states; both directions of a recurrent encoder together."""
+    layers: int = 1
+    both_directions: bool = True
+    """Whether a recurrent encoder also reads backwards."""
+    heads: int = 4
+    widths: tuple[int, ...] = (1, 3, 5)
+    """How many words each convolution sees; odd numbers, so that they lie around a word."""
+    dropout: float = 0.1
+    characters: int = 0
+    """Filters of a convolution over each word's characters, joined to its vector; 0: words alone."""
+    vocabulary: int = 30_000
+    """Most words that have a vector of their own."""
+    rarest: int = 2
+    """Fewest occurrences of such a word."""
+    path: str = ""
+    """For a pretrained encoder: a local folder or a hub's name; `minilm` is the packaged all-MiniLM-L6-v2."""
+
+
+CHARACTERS = 128
+"""Characters beyond ASCII share one place."""
+LONGEST_WORD = 16
+
+
+class Words(nn.Module):
+    """Word vectors; words beyond the vocabulary share one, but each has its characters (against unknown words)."""
+
+    def __init__(self, settings: EncoderSettings, known: int) -> None:
+        super().__init__()
+        self.known = known
+        self.vectors = nn.Embedding(known, settings.embedding, padding_idx=0)
+        self.size = settings.embedding + settings.characters
+        self.dropout = nn.Dropout(settings.dropout)
+        self.letters: Tensor | None = None
+        """Words x letters, of the data at hand; the tables of a data set are no weights."""
+        if settings.characters:
+            self.characters = nn.Embedding(CHARACTERS, 32, padding_idx=0)
+            self.filters = nn.Conv1d(32, settings.characters, 3, padding=1)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return a vector for each token; token 1 stands for all unknown words."""
+        vectors = self.vectors(torch.where(tokens < self.known, tokens, 1))
+        if hasattr(self, "characters"):
+            assert self.letters is not None
+            distinct, places = tokens.unique(return_inverse=True)
+            letters = self.characters(self.letters[distinct].long()).transpose(1, 2)
+            composed = self.filters(letters).relu().amax(2)
+            vectors = torch.cat([vectors, composed[places]], dim=-1)
+        return self.dropout(vectors)
+
+
+class Bag(nn.Module):
+    """No order: every word is its own state."""
+
+    def __init__(self, settings: EncoderSettings, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Return the states."""
+        return vectors
+
+
+class Convolution(nn.Module):
+    """Convolutions of several widths side by side."""
+
+    def __init__(self, settings: EncoderSettings, size: int) -> None:
+        super().__init__()
+        each = settings.hidden // len(settings.widths)
+        self.filters = nn.ModuleList(nn.Conv1d(size, each, width, padding="same") for width in settings.widths)
+        self.size = each * len(settings.widths)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Return the states."""
+        inputs = (vectors * mask.unsqueeze(-1)).transpose(1, 2)
+        return torch.cat([filters(inputs).relu() for filters in self.filters], dim=1).transpose(1, 2)
+
+
+class Recurrent(nn.Module):
+    """A bidirectional LSTM or GRU over packed batches."""
+
+    def __init__(self, settings: EncoderSettings, size: int) -> None:
+        super().__init__()
+        class_: type[nn.LSTM] | type[nn.GRU] = nn.LSTM if settings.kind == "lstm" else nn.GRU
+        dropout = settings.dropout if settings.layers > 1 else 0.0
+        directions = 1 + settings.both_directions
+        self.network = class_(
+            size,
+            settings.hidden // directions,
+            settings.layers,
+            batch_first=True,
+            bidirectional=settings.both_directions,
+            dropout=dropout,
+        )
+        self.size = settings.hidden // directions * directions
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Return the states."""
+        return recur(self.network, vectors, mask)
+
+
+def recur(network: nn.RNNBase, vectors: Tensor, mask: Tensor) -> Tensor:
+    """Run a recurrent network over sequences of different lengths."""
+    lengths = mask.sum(1).clamp(min=1).cpu()
+    packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+    states, _ = pad_packed_sequence(network(packed)[0], batch_first=True, total_length=vectors.shape[1])
+    return states
+
+
+class Transformer(nn.Module):
+    """Self-attention from scratch, with learned positions."""
+
+    def __init__(self, settings: EncoderSettings, size: int) -> None:
+        super().__init__()
+        self.size = settings.hidden
+        self.inward = nn.Linear(size, settings.hidden)
+        self.positions = nn.Embedding(512, settings.hidden)
+        layer = nn.TransformerEncoderLayer(
+            settings.hidden,
+            settings.heads,
+            4 * settings.hidden,
+            settings.dropout,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
+        )
+        self.layers = nn.TransformerEncoder(layer, settings.layers, enable_nested_tensor=False)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Return the states."""
+        places = torch.arange(vectors.shape[1], device=vectors.device)
+        padding = ~mask
+        padding[:, 0] = False  # a row of padding alone would attend to nothing
+        return self.layers(self.inward(vectors) + self.positions(places), src_key_padding_mask=padding)
+
+
+_KINDS: dict[str, type[Bag | Convolution | Recurrent | Transformer]] = {
+    "bag": Bag,
+    "convolution": Convolution,
+    "gru": Recurrent,
+    "lstm": Recurrent,
+    "transformer": Transformer,
+}
+
+
+class FromWords(nn.Module):
+    """An encoder that is trained from scratch."""
+
+    def __init__(self, settings: EncoderSettings, known: int) -> None:
+        super().__init__()
+        self.words = Words(settings, known)
+        self.states = _KINDS[settings.kind](settings, self.words.size)
+        self.size: int = self.states.size
+
+    def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:
+        """Return a state for each token."""
+        return self.states(self.words(tokens), mask)
+
+
+class Pretrained(nn.Module):
+    """An encoder of the transformers library, by its configuration; its weights come with the network's."""
+
+    def __init__(self, settings: EncoderSettings, configuration: Path) -> None:
+        super().__init__()
+        from transformers import AutoConfig, AutoModel
+
+        config: Any = AutoConfig.from_pretrained(configuration)
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
+        self.model = AutoModel.from_config(config, attn_implementation="sdpa", add_pooling_layer=False)
+        self.size: int = config.hidden_size
+
+    def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:
+        """Return a state for each token; `parts` tells a context (0) from a reply (1)."""
+        return self.model(input_ids=tokens, attention_mask=mask, token_type_ids=parts).last_hidden_state
+
+
+def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWords | Pretrained:
+    """Build an encoder: for a vocabulary of `known` words, or by the configuration in `folder`."""
+    return Pretrained(settings, folder) if settings.kind == "pretrained" else FromWords(settings, known)
+
+
+def pool(states: Tensor, mask: Tensor, how: Pooling) -> Tensor:
+    """Return one vector for each sequence."""
+    if how == "first":
+        return states[:, 0]
+    if how == "last":
+        rows = torch.arange(len(states), device=states.device)
+        return states[rows, mask.sum(1).clamp(min=1) - 1]
+    if how == "max":
+        return states.masked_fill(~mask.unsqueeze(-1), -1e4).amax(1)
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1).clamp(min=1)

@@ -1,0 +1,191 @@
+"""Networks that say how well a reply fits a context; all take padded tokens with their masks."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from rejoinder.nn.encoders import EncoderSettings, Pooling, make_encoder, pool, recur
+from rejoinder.nn.sequences import Special, framed, joined
+
+Padded = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class MatchSettings:
+    """What a matching network is built from."""
+
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    match: Literal["dot", "bilinear", "poly", "esim", "cross"] = "dot"
+    pool: Pooling = "mean"
+    scale: float = 20.0
+    """What cosines are multiplied with before the softmax; 0: dot products as they are."""
+    codes: int = 16
+    """How many vectors a poly-encoder keeps of a context."""
+    context: int = 160
+    """Most tokens of a context; the last ones are kept."""
+    reply: int = 40
+    """Most tokens of a reply; the first ones are kept."""
+    turns: int = 10
+    """Most turns of a context; the last ones are kept."""
+
+
+class Towers(nn.Module):
+    """A context and a reply are encoded apart, by the same weights, and compared: dot, bilinear or poly.
+
+    bilinear: the dual encoder of Lowe et al. (2015), c' M r. poly: Humeau et al. (2020), where learned codes attend to
+    the context's states and the reply attends to what they found.
+    """
+
+    def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
+        super().__init__()
+        self.settings, self.special = settings, special
+        self.encoder = make_encoder(settings.encoder, known, folder)
+        size = self.encoder.size
+        if settings.match == "bilinear":
+            self.relation = nn.Parameter(torch.eye(size) + torch.randn(size, size) * 0.01)
+        if settings.match == "poly":
+            self.codes = nn.Parameter(torch.randn(settings.codes, size) / size**0.5)
+
+    def contexts(self, padded: Padded) -> Tensor:
+        """Return a vector for each context, or for poly one for each code."""
+        tokens, mask = framed(*padded, self.special)
+        states = self.encoder(tokens, mask)
+        if self.settings.match == "poly":
+            return attend(self.codes.to(states.dtype), states, mask)
+        vector = pool(states, mask, self.settings.pool)
+        if self.settings.match == "bilinear":
+            vector = vector @ self.relation.to(vector.dtype)
+        return self._scaled(vector) * (self.settings.scale or 1)
+
+    def replies(self, padded: Padded) -> Tensor:
+        """Return a vector for each reply."""
+        tokens, mask = framed(*padded, self.special)
+        return self._scaled(pool(self.encoder(tokens, mask), mask, self.settings.pool))
+
+    def _scaled(self, vectors: Tensor) -> Tensor:
+        plain = self.settings.scale == 0 or self.settings.match == "bilinear"
+        return vectors if plain else nn.functional.normalize(vectors, dim=-1)
+
+    def compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
+        """Score replies for contexts: (B, ...) with (N, D) gives B x N; with (B, N, D) too, each its own."""
+        contexts, replies = contexts.float(), replies.float()
+        if self.settings.match == "poly":
+            replies = replies.expand(len(contexts), -1, -1) if replies.ndim == 2 else replies
+            weights = torch.softmax(replies @ contexts.transpose(1, 2) * replies.shape[-1] ** 0.5, dim=-1)
+            found = self._scaled(weights @ contexts) * (self.settings.scale or 1)
+            return (found * replies).sum(-1)
+        if replies.ndim == 2:
+            return contexts @ replies.T
+        return (replies @ contexts.unsqueeze(-1)).squeeze(-1)
+
+    def forward(self, context: Padded, reply: Padded) -> Tensor:
+        """Score all replies of a batch for all its contexts: B x N."""
+        return self.compare(self.contexts(context), self.replies(reply))
+
+
+def attend(queries: Tensor, states: Tensor, mask: Tensor) -> Tensor:
+    """Return for each query (Q, D), or (B, Q, D), the mean of the states (B, T, D), weighted by their dot products."""
+    weights = queries @ states.transpose(1, 2)
+    weights = weights.masked_fill(~mask.unsqueeze(1), torch.finfo(weights.dtype).min).softmax(-1)
+    return weights @ states
+
+
+class Cross(nn.Module):
+    """A context and a reply are read together, as one sequence."""
+
+    def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
+        super().__init__()
+        self.settings, self.special = settings, special
+        self.encoder = make_encoder(settings.encoder, known, folder)
+        self.dropout = nn.Dropout(settings.encoder.dropout)
+        self.verdict = nn.Linear(self.encoder.size, 1)
+
+    def forward(self, context: Padded, reply: Padded) -> Tensor:
+        """Score each reply for the context in the same row."""
+        tokens, mask, parts = joined(context, reply, self.special)
+        vectors = pool(self.encoder(tokens, mask, parts), mask, self.settings.pool)
+        return self.verdict(self.dropout(vectors)).squeeze(-1)
+
+
+class Esim(nn.Module):
+    """Enhanced sequential inference (Chen et al. 2017), the winners' choice in DSTC7, turn by turn.
+
+    Each turn of the context is softly aligned with the reply, both are enhanced by what they were aligned with,
+    composed by a recurrent network and pooled; attention over the turns, asked by the reply, weighs them.
+    """
+
+    def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
+        super().__init__()
+        self.settings, self.special = settings, special
+        self.encoder = make_encoder(settings.encoder, known, folder)
+        size, hidden = self.encoder.size, settings.encoder.hidden
+        self.projection = nn.Sequential(nn.Linear(4 * size, hidden), nn.ReLU(), nn.Dropout(settings.encoder.dropout))
+        self.composition = nn.LSTM(hidden, hidden // 2, batch_first=True, bidirectional=True)
+        self.query = nn.Linear(2 * hidden, 2 * hidden)
+        self.order = nn.GRU(4 * hidden, hidden // 2, batch_first=True, bidirectional=True)
+        self.verdict = nn.Sequential(
+            nn.Linear(6 * hidden + hidden, hidden),
+            nn.ReLU(),
+            nn.Dropout(settings.encoder.dropout),
+            nn.Linear(hidden, 1),
+        )
+
+    def forward(self, context: Padded, reply: Padded) -> Tensor:
+        """Score each reply for the context in the same row."""
+        tokens, turn, places = self._turns(*context)
+        heard, heard_mask = self.encoder(tokens, tokens != self.special.pad), tokens != self.special.pad
+        said, said_mask = self.encoder(*reply)[turn], reply[1][turn]
+        first, second = self._aligned(heard, heard_mask, said, said_mask)
+        return self._weighed(first, second, turn, places, len(reply[0]))
+
+    def _turns(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the turns of all contexts as rows, whose context each is, and its place from the end."""
+        marks = torch.isin(tokens, torch.tensor(self.special.speakers, device=tokens.device))
+        marks[:, 0] |= mask[:, 0]
+        number = marks.cumsum(1) - 1
+        counts = number.amax(1).clamp(min=0) + 1
+        starts = counts.cumsum(0) - counts
+        row = (starts.unsqueeze(1) + number)[mask]
+        total = int(counts.sum())
+        sizes = torch.zeros(total, dtype=torch.long, device=tokens.device).index_add_(0, row, torch.ones_like(row))
+        firsts = sizes.cumsum(0) - sizes
+        column = torch.arange(len(row), device=tokens.device) - firsts[row]
+        laid = tokens.new_full((total, max(1, int(sizes.max()))), self.special.pad)
+        laid[row, column] = tokens[mask]
+        context = torch.repeat_interleave(torch.arange(len(tokens), device=tokens.device), counts)
+        return laid, context, torch.arange(total, device=tokens.device) - starts[context]
+
+    def _aligned(self, heard: Tensor, heard_mask: Tensor, said: Tensor, said_mask: Tensor) -> tuple[Tensor, Tensor]:
+        similar = heard @ said.transpose(1, 2)
+        lowest = torch.finfo(similar.dtype).min
+        of_said = similar.masked_fill(~said_mask.unsqueeze(1), lowest).softmax(2) @ said
+        of_heard = similar.masked_fill(~heard_mask.unsqueeze(2), lowest).softmax(1).transpose(1, 2) @ heard
+        return self._composed(heard, of_said, heard_mask), self._composed(said, of_heard, said_mask)
+
+    def _composed(self, own: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+        enhanced = self.projection(torch.cat([own, other, own - other, own * other], dim=-1))
+        states = recur(self.composition, enhanced, mask)
+        return torch.cat([pool(states, mask, "mean"), pool(states, mask, "max")], dim=-1)
+
+    def _weighed(self, first: Tensor, second: Tensor, turn: Tensor, places: Tensor, rows: int) -> Tensor:
+        width = int(places.max()) + 1
+        laid = first.new_zeros(rows, width, 2 * first.shape[-1])
+        laid[turn, places] = torch.cat([first, second], dim=-1)
+        mask = torch.zeros(rows, width, dtype=torch.bool, device=first.device)
+        mask[turn, places] = True
+        heard, said = laid.chunk(2, dim=-1)
+        asked = (said.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)).unsqueeze(1)
+        attended = attend(self.query(asked) / asked.shape[-1] ** 0.5, heard, mask).squeeze(1)
+        story = pool(recur(self.order, laid, mask), mask, "max")
+        best = said.masked_fill(~mask.unsqueeze(-1), -1e4).amax(1)
+        return self.verdict(torch.cat([attended, asked.squeeze(1), best, story], dim=-1)).squeeze(-1)
+
+
+def make_matcher(settings: MatchSettings, special: Special, known: int, folder: Path) -> Towers | Cross | Esim:
+    """Build the network that a recipe names."""
+    if settings.match in ("dot", "bilinear", "poly"):
+        return Towers(settings, special, known, folder)
+    return (Cross if settings.match == "cross" else Esim)(settings, special, known, folder)

