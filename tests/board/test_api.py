@@ -17,7 +17,7 @@ def test_the_api_is_as_described(world, make_server, make_run):
         operation = found.ok()
 
         @given(case=operation.as_strategy())
-        @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+        @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
         def check(case):
             case.call_and_validate(headers=headers)
             if case.path_parameters:  # and once more where there is something

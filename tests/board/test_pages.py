@@ -212,9 +212,9 @@ def test_names_are_taken_however_they_are_written(world, browse):
     assert "is taken" in bert.post("/team", {"name": "team a"}, at="/team").text
 
 
-@pytest.mark.parametrize("path", ["/", "/help", "/login", "/register", "/c/contest", "/c/contest/english-quality"])
-def test_public_pages(world, track, browse, path):
-    page = browse().get(path)
-    assert page.status_code == 200
-    assert page.text.count("<h1") == 1
-    assert '<html lang="en">' in page.text
+def test_public_pages(world, track, browse):
+    for path in ("/", "/help", "/login", "/register", "/c/contest", "/c/contest/english-quality"):
+        page = browse().get(path)
+        assert page.status_code == 200
+        assert page.text.count("<h1") == 1
+        assert '<html lang="en">' in page.text
