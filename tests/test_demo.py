@@ -16,7 +16,7 @@ def test_the_demo_leaves_data_tasks_runs_and_a_report(folder):
     assert (folder / "sample/films/movie_kb.txt").exists()
     assert (folder / "tasks/ubuntu_test_subtask_4.json").exists()
     assert (folder / "runs/advising_3/BM25.json").exists()
-    assert (folder / "runs/helpdesk_cn/words.json").exists()
+    assert (folder / "runs/helpdesk_cn/kernel.json").exists()
 
 
 def test_the_report_opens_offline(folder):
