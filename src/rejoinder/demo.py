@@ -3,7 +3,7 @@
 rejoinder demo --out demo
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from rejoinder.comparison import Comparison, Settings
+from rejoinder.corpora.films import read_kb
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.files import clear_folder
 from rejoinder.report.html import write_html
@@ -19,16 +20,20 @@ from rejoinder.report.tables import score_table
 from rejoinder.report.terminal import print_table, progress
 from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.runs import dstc7 as dstc7_runs
+from rejoinder.runs import parquet
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.sample import advising, films, helpdesk, irc
 from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_uniformly
+from rejoinder.systems.film_answers import FilmAnswers
+from rejoinder.systems.film_recommender import FilmRecommender
 from rejoinder.systems.kernel_judge import KernelJudge
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
+from rejoinder.tasks.film_collection import FilmRecipe, gather_sources, write_tasks
 from rejoinder.tasks.judgement import JudgementTask
-from rejoinder.tasks.selection import SelectionTask
+from rejoinder.tasks.selection import SelectionTask, load_selection_task
 
 Utterances = Sequence[tuple[str, tuple[str, ...]]]
 """A dialogue: each utterance's speaker and all ways to say it."""
@@ -38,6 +43,10 @@ _SYSTEMS = {
     "random": "ranks the options in random order",
     "TF-IDF": "ranks by the cosine of TF-IDF vectors of the whole context and the option",
     "BM25": "ranks by BM25 with the whole context as the query",
+    "film answers": "looks answers up by learned ways through the knowledge base (recipe films-questions)",
+    "popularity": "recommends the films that most people like",
+    "svd": "recommends by singular value decomposition of what people like (recipe films-svd)",
+    "mixture": "recommends by what people like and by what is known of the films (recipe films-tastes)",
     "uniform": "gives every label the same probability (BL-uniform)",
     "train mean": "gives the mean distribution of the training votes",
     "train mean by turn": "gives that mean for the turn's place and speaker",
@@ -57,12 +66,13 @@ def run(out: Path, size: int, seed: int) -> Path:
         *(_select(out, name, title, *tasks, seed) for name, (title, tasks) in _selection_tasks(size, seed).items()),
         *(_judge(out, language, seed) for language in ("en", "cn")),
     ]
-    for comparison in comparisons:
-        print_table(score_table(comparison))
-        print()
     selection = {_short(c): _means(c) for c in comparisons if c.measures[0].measure.higher_is_better}
     judgement = {_short(c): _means(c) for c in comparisons if not c.measures[0].measure.higher_is_better}
     overviews = [overview_table(selection, "DSTC7"), overview_table(judgement, "NMD(A)", higher_is_better=False)]
+    comparisons += [*_films(out, size, seed)]
+    for comparison in comparisons:
+        print_table(score_table(comparison))
+        print()
     report = out / "report.html"
     with progress("drawing the report", None):
         write_html(report, "Rejoinder on its sample world", comparisons, overviews, _SYSTEMS)
@@ -127,6 +137,34 @@ def _select(out: Path, name: str, title: str, train: SelectionTask, task: Select
     for file, run in zip(files, runs, strict=True):
         dstc7_runs.write(file, run, truth)
     return _compare(truth_file, files, title, seed)
+
+
+def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:
+    """Answer questions about the sample films, and recommend some."""
+    sample, folder = out / "sample" / "films", out / "tasks" / "films"
+    sizes = FilmRecipe(
+        questions=5 * size, recommendations=5 * size, dialogues=4, discussions=4, joint=4, evaluation=size, seed=seed
+    )
+    sources = gather_sources(read_kb(sample / "movie_kb.txt"), sample / "ratings.csv", None, None, None, ())
+    write_tasks(folder, sources, sizes, lambda _: None)
+    look_up: list[SelectionSystem] = [Random(Random.Settings(seed)), FilmAnswers(FilmAnswers.Settings())]
+    recommenders: list[SelectionSystem] = [
+        FilmRecommender(FilmRecommender.Settings(method)) for method in ("popularity", "svd", "mixture")
+    ]
+    for number, title, measures, systems in (
+        (1, "Films: questions", ("hits@1", "hits@10"), look_up),
+        (2, "Films: recommendations", ("hits@10", "hits@100"), recommenders),
+    ):
+        place = folder / f"task_{number}"
+        train, dev, task = (load_selection_task(place / split) for split in ("train", "dev", "test"))
+        files = []
+        for system in systems:
+            system.fit(Lesson(train=train, dev=dev, seed=seed, work=out / "work"))
+            run = system.predict(task)
+            files.append(out / "runs" / f"films_{number}" / f"{run.name}.parquet")
+            parquet.write_selection(files[-1], run, task.truth())
+        request = Request(truth=place / "test", runs=files, measures=measures, settings=Settings(seed=seed))
+        yield msgspec.structs.replace(evaluate(request, progress).comparison, title=title)
 
 
 def _judge(out: Path, language: str, seed: int) -> Comparison:

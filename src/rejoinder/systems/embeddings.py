@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -95,7 +96,19 @@ class Embeddings(SelectionSystem):
 
         said = vectors(network.said, task.contexts())
         replied = vectors(network.replied, task.options["text"].to_list())
-        return rank_by_products(task, "supervised embeddings", said, replied, watch)
+        run = rank_by_products(task, "supervised embeddings", said, replied, watch)
+        choices = run.choices.join(self._named(task), on=["example", "option"], how="anti", maintain_order="left")
+        return msgspec.structs.replace(run, choices=choices)
+
+    def _named(self, task: SelectionTask) -> pl.DataFrame:
+        """Return the entities that contexts name: with one dictionary these are nearest, and they are no answers."""
+        parser = self.world.parser
+        parsed = parser.parse(task.contexts())
+        known = parsed.symbols >= 0
+        named = parser.members.take(parsed.symbols[known])
+        owners = np.repeat(np.arange(len(parsed)), np.diff(parsed.starts))[known]
+        names = pl.Series(self.world.kb.entities).gather(named.values)
+        return pl.DataFrame({"example": np.repeat(owners, named.lengths).astype(np.uint32), "option": names})
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""

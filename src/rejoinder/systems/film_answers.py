@@ -58,8 +58,6 @@ class FilmAnswers(SelectionSystem):
     world: FilmWorld
     patterns: Patterns
     recommender: Recommender | None = None
-    constancy = 0.0
-    """What a film gains, as log-odds, by having what was wished for in earlier turns."""
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn which ways messages mean."""
@@ -86,7 +84,7 @@ class FilmAnswers(SelectionSystem):
             self.recommender = Recommender(self.world)
             with lesson.watch("learning tastes", None):
                 self.recommender.learn(lesson.train, lesson.dev, lesson.seed)
-            self.constancy = self._constancy(task, answers)
+            self.recommender.learned["constancy"] = np.array(self._constancy(task, answers))
 
     def _constancy(self, task: SelectionTask, answers: Ragged) -> float:
         """Return by how much the odds of a film rise if it has what was wished for in earlier turns."""
@@ -146,8 +144,7 @@ class FilmAnswers(SelectionSystem):
         if self.recommender is None:
             return None
         score = self.recommender.score(named)
-        if self.constancy:
-            score[self.world.having(wishes).nonzero()] += self.constancy
+        score[self.world.having(wishes).nonzero()] += self.recommender.learned["constancy"]
         score[told.nonzero()] = -np.inf
         liking: NDArray[np.float32] = np.exp(score - score.max(axis=1, keepdims=True))
         return liking
