@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import polars as pl
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
@@ -157,7 +159,22 @@ def predict(
     asked: Any = task
     with needed_extra(card.recipe.name):
         run = system.predict(asked, watch)
+    if isinstance(run, SelectionRun):
+        run = _completed(run, asked)
     return msgspec.structs.replace(run, name=card.recipe.name)
+
+
+def _completed(run: SelectionRun, task: SelectionTask) -> SelectionRun:
+    """Give examples for which nothing was found their first option: a run has to answer them all."""
+    missing = np.setdiff1d(np.arange(task.examples.height), run.choices["example"].to_numpy()).tolist()
+    first = {example: int(rows[0]) for example in missing if len(rows := task.candidates(example))}
+    if not first:
+        return run
+    options = task.options["id"].gather(list(first.values()))
+    added = pl.DataFrame({"example": list(first), "option": options, "score": 0.0}).cast(run.choices.schema)
+    note = f"nothing was found for {len(first):,} of {task.examples.height:,} examples; they choose their first option"
+    choices = pl.concat([run.choices, added]).sort("example", maintain_order=True)
+    return msgspec.structs.replace(run, choices=choices, notes=(*run.notes, note))
 
 
 def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> None:

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -65,6 +66,28 @@ def test_questions_are_answered_from_the_knowledge_base(cli, built, tmp_path):
     assert cli("predict", model, "--task", built / "task_1" / "test", "--out", out, "--format", "parquet")[0] == 0
     again = read_selection_run(out, task.truth())
     assert again.choices["option"].to_list() == run.choices["option"].to_list()
+
+
+def test_examples_that_nothing_is_known_about_are_answered_too(cli, built, tmp_path):
+    model = learn(cli, built, tmp_path, "films-questions", 1)
+    task = load_selection_task(built / "task_1" / "test")
+    turns = pl.Series("turns", [[{"speaker": "a", "text": "hm"}]] * 3 + task.examples["turns"].to_list()[3:])
+    asked = msgspec.structs.replace(task, examples=task.examples.with_columns(turns))
+    asked.save(tmp_path)
+    out = tmp_path / "run.parquet"
+    code, _, err = cli("predict", model, "--task", tmp_path, "--out", out)
+    assert (code, "nothing was found for 3 of 100 examples" in err) == (0, True), err
+    run = read_selection_run(out, task.truth())
+    assert run.choices.filter(pl.col("example") < 3).rows() == [(i, task.options["id"][0], 0.0) for i in range(3)]
+
+
+def test_scores_below_zero_are_written_as_parquet(cli, built, tmp_path):
+    model, test = learn(cli, built, tmp_path, "films-ease", 2), built / "task_2" / "test"
+    code, out, _ = cli("predict", model, "--task", test, "--out", tmp_path / "run")
+    assert (code, "(parquet)" in out) == (0, True)
+    assert read_selection_run(tmp_path / "run", load_selection_task(test).truth()).choices["score"].min() < 0
+    code, _, err = cli("predict", model, "--task", test, "--out", tmp_path / "other", "--format", "dstc7")
+    assert (code, "cannot hold negative confidences" in err) == (2, True)
 
 
 def test_what_is_not_said_is_taken_from_the_turn_before(cli, built, tmp_path):

@@ -101,7 +101,7 @@ def predict(
     out: Annotated[Path, typer.Option("--out", help="Run file to write.")],
     format_: Annotated[
         PredictionFormat | None,
-        typer.Option("--format", help="By default that of the task: dstc7 or dialeval, or else parquet."),
+        typer.Option("--format", help="By default dstc7 or dialeval; parquet for OUT.parquet or negative scores."),
     ] = None,
     pool: Pool = None,
 ) -> None:
@@ -116,8 +116,10 @@ def predict(
     with progress("reading the task", None):
         asked = load_task(task, pool)
     run = answer(card, system, task, asked, progress)
-    for note in write_run(out, run, asked.unanswered(), format_.value if format_ else default_format(run)):
+    chosen = format_.value if format_ else default_format(run, out)
+    for note in (*run.notes, *write_run(out, run, asked.unanswered(), chosen)):
         typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{run.name}: {len(asked.unanswered().ids):,} examples answered, written to {out} ({chosen})")
 
 
 @app.command(epilog="Example: rejoinder crossvalidate mean kernel-judge --task dialeval/train_en --out folds")

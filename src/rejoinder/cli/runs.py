@@ -35,11 +35,14 @@ def fuse(
     dev_runs: Annotated[
         list[Path] | None, typer.Option("--dev-run", help="For stack: the same systems' runs on it, in the same order.")
     ] = None,
-    format_: Annotated[PredictionFormat, typer.Option("--format", help="Of the run file.")] = PredictionFormat.DSTC7,
+    format_: Annotated[
+        PredictionFormat | None,
+        typer.Option("--format", help="By default dstc7; parquet for OUT.parquet or negative scores."),
+    ] = None,
 ) -> None:
     """Put the rankings of several runs together."""
     from rejoinder.files import BadInputError
-    from rejoinder.runs.convert import write_run
+    from rejoinder.runs.convert import default_format, write_run
     from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, stack
 
     asked, found = _read(task, runs)
@@ -50,8 +53,10 @@ def fuse(
         fused = stack(found, learn_stack(known_runs, known.truth().correct))
     else:
         fused = fuse_ranks(found) if method == "ranks" else fuse_scores(found)
-    for note in write_run(out, fused, asked.unanswered(), format_.value):
+    chosen = format_.value if format_ else default_format(fused, out)
+    for note in write_run(out, fused, asked.unanswered(), chosen):
         typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{len(runs)} runs fused, written to {out} ({chosen})")
 
 
 def _read(task: Path, runs: list[Path]) -> "tuple[SelectionTask, list[SelectionRun]]":

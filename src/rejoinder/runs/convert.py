@@ -33,10 +33,12 @@ def write_run(
     raise BadInputError(path, f"{RUN_FORMATS[format_]}: not a format for this kind of run")
 
 
-def default_format(run: SelectionRun | JudgementRun) -> str:
-    """Return the official format that holds the run, or else Parquet, which holds every run."""
+def default_format(run: SelectionRun | JudgementRun, path: Path | None = None) -> str:
+    """Return Parquet if the path says so, else the official format that holds the run, or Parquet, which holds all."""
+    if path is not None and path.suffix == ".parquet":
+        return "parquet"
     if isinstance(run, SelectionRun):
-        return "dstc7"
+        return "parquet" if (run.choices["score"] < 0).any() else "dstc7"
     official = {question.name for question in (*QUALITY, NUGGET)}
     return "dialeval" if run.distributions.keys() <= official else "parquet"
 
