@@ -27,7 +27,7 @@ TOPICS = (
     "statistics",
     "ubuntu",
 )
-SLOW = ("film_systems", "growth", "judges")
+SLOW = ("film_systems", "growth", "judges", "rankers")
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 
 

@@ -16,6 +16,7 @@ def test_the_demo_leaves_data_tasks_runs_and_a_report(folder):
     assert (folder / "sample/films/movie_kb.txt").exists()
     assert (folder / "tasks/ubuntu_test_subtask_4.json").exists()
     assert (folder / "runs/advising_3/BM25.json").exists()
+    assert (folder / "runs/ubuntu_1/dual encoder.json").exists()
     assert (folder / "runs/films_1/film answers.parquet").exists()
     assert (folder / "runs/films_2/mixture.parquet").exists()
     assert (folder / "runs/helpdesk_cn/kernel.json").exists()

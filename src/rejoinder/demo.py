@@ -14,6 +14,7 @@ from rejoinder.comparison import Comparison, Settings
 from rejoinder.corpora.films import read_kb
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.files import clear_folder
+from rejoinder.recipe import make_system, read_recipe
 from rejoinder.report.html import write_html
 from rejoinder.report.overview import overview_table
 from rejoinder.report.tables import score_table
@@ -22,7 +23,9 @@ from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.runs import dstc7 as dstc7_runs
 from rejoinder.runs import parquet
 from rejoinder.runs.judgement import JudgementRun
+from rejoinder.runs.selection import SelectionRun
 from rejoinder.sample import advising, films, helpdesk, irc
+from rejoinder.statistics import ALPHA
 from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_uniformly
 from rejoinder.systems.film_answers import FilmAnswers
 from rejoinder.systems.film_recommender import FilmRecommender
@@ -43,6 +46,7 @@ _SYSTEMS = {
     "random": "ranks the options in random order",
     "TF-IDF": "ranks by the cosine of TF-IDF vectors of the whole context and the option",
     "BM25": "ranks by BM25 with the whole context as the query",
+    "dual encoder": "compares context and option by a small network, trained on other dialogues (dual-encoder-small)",
     "film answers": "looks answers up by learned ways through the knowledge base (recipe films-questions)",
     "popularity": "recommends the films that most people like",
     "svd": "recommends by singular value decomposition of what people like (recipe films-svd)",
@@ -57,7 +61,7 @@ _SYSTEMS = {
 
 def run(out: Path, size: int, seed: int) -> Path:
     """Do all of it and return the report's path."""
-    clear_folder(out, mark="report.html", parts=("sample", "tasks", "runs"))
+    clear_folder(out, mark="report.html", parts=("sample", "tasks", "runs", "work"))
     console = Console(stderr=True)
     console.print(f"Generating the sample world in {out / 'sample'} ...")
     _write_world(out / "sample", size, seed)
@@ -73,6 +77,7 @@ def run(out: Path, size: int, seed: int) -> Path:
     for comparison in comparisons:
         print_table(score_table(comparison))
         print()
+    print(_contest(comparisons[0], "dual encoder", "BM25", "MRR"))
     report = out / "report.html"
     with progress("drawing the report", None):
         write_html(report, "Rejoinder on its sample world", comparisons, overviews, _SYSTEMS)
@@ -133,10 +138,43 @@ def _select(out: Path, name: str, title: str, train: SelectionTask, task: Select
     for system in systems:
         system.fit(Lesson(train=train, seed=seed, work=out / "work"))
     runs = [system.predict(task) for system in systems]
+    if name == "ubuntu_1":
+        runs.append(_dual_encoder(task, out / "work", 6 * len(task.examples), seed))
     files = [out / "runs" / name / f"{run.name}.json" for run in runs]
     for file, run in zip(files, runs, strict=True):
         dstc7_runs.write(file, run, truth)
     return _compare(truth_file, files, title, seed)
+
+
+def _dual_encoder(task: SelectionTask, work: Path, size: int, seed: int) -> SelectionRun:
+    """Train a small network on every answer of other dialogues, and let it rank."""
+    cuts = [
+        Cut(tuple((turn.speaker, turn.text) for turn in dialogue.turns[:place]), (dialogue.turns[place].text,))
+        for dialogue in irc.dialogues(size, seed + 2)
+        for place in range(1, len(dialogue.turns))
+        if dialogue.turns[place].speaker == "participant_2"
+    ]
+    wrong = [cut.replies for cut in cuts]
+    ranker = make_system(read_recipe("dual-encoder-small"))
+    assert isinstance(ranker, SelectionSystem)
+    lesson = Lesson(
+        train=build_task(cuts[200:], wrong, seed=seed),
+        dev=build_task(cuts[:200], wrong, seed=seed),
+        seed=seed,
+        work=work,
+        watch=progress,
+    )
+    ranker.fit(lesson)
+    return msgspec.structs.replace(ranker.predict(task), name="dual encoder")
+
+
+def _contest(comparison: Comparison, first: str, second: str, measure: str) -> str:
+    """Say which of two runs is better, if that can be told."""
+    by = next(by for by in comparison.measures if by.measure.name == measure)
+    rows = [by.scores.runs.index(name) for name in (first, second)]
+    means, p = by.scores.means[rows], by.test.p[rows[0], rows[1]]
+    verdict = "cannot be told apart" if p >= ALPHA else f"{first if means[0] > means[1] else second} is better"
+    return f"{first} {means[0]:.3f}, {second} {means[1]:.3f} ({measure}, p = {p:.3f}): {verdict}"
 
 
 def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:

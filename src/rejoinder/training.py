@@ -313,6 +313,9 @@ def save_weights(state: dict[str, Tensor], path: Path) -> None:
 
     temporary = path.with_name(f".{path.name}")
     save_file({name: value.contiguous() for name, value in state.items()}, temporary)
+    umask = os.umask(0)
+    os.umask(umask)
+    temporary.chmod(0o666 & ~umask)  # safetensors lets nobody else read them
     temporary.replace(path)
 
 
