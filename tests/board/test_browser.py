@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.board.models import Track
+from rejoinder.board.standings import is_stale
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -114,7 +115,7 @@ def test_a_whole_competition(play, chromium):
     anna.page.get_by_role("button", name="run 3 in the final table").click()
     anna.sees("★ chosen").picture("runs")
 
-    world.wait(lambda session: "Étoile 7" in str(session.get_one(Track, track.id).standings))
+    world.wait(lambda session: not is_stale(session.get_one(Track, track.id)))
     anna.go(board).sees("Étoile 7")
     first = anna.page.locator("table.standings tbody tr").first
     assert "Étoile 7" in first.inner_text()

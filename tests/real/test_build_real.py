@@ -9,7 +9,7 @@ import pytest
 from rejoinder.corpora.irc import read_log
 from rejoinder.corpora.link_files import annotation_files, read_annotations
 from rejoinder.corpora.ubuntu import addressee
-from rejoinder.tasks.knowledge import read_knowledge
+from rejoinder.tasks.knowledge import knowledge_files, read_pages
 from rejoinder.tasks.ubuntu import Recipe, build_subtasks, find_logs, gather, split_by_day
 
 DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -66,6 +66,6 @@ def test_real_manual_pages_are_read(tmp_path):
 
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, members=packed.getmembers()[:50], filter="data")
-    pages = read_knowledge(tmp_path)
+    pages = read_pages(knowledge_files(str(tmp_path)))
     assert pages.height > 30
     assert (pages["text"].str.len_chars() > 100).mean() > 0.9
