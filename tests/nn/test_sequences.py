@@ -3,7 +3,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from rejoinder.nn.ranking import bucketed, last_turns  # noqa: E402
+from rejoinder.nn.dialogues import bucketed, last_turns  # noqa: E402
 from rejoinder.nn.sequences import Sequences, Special, framed, joined, lay_contexts  # noqa: E402
 
 SPECIAL = Special()

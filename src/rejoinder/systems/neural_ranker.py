@@ -21,8 +21,8 @@ from torch import Tensor
 from rejoinder import training
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
+from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
-from rejoinder.nn.ranking import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
 from rejoinder.systems.system import Lesson, Prepared, SelectionSystem
@@ -111,9 +111,9 @@ class NeuralRanker(SelectionSystem):
                 start=start,
                 miner=miner,
             )
-            learner = f"rejoinder.nn.ranking:{'MaskedWords' if stage.learn == 'words' else 'Ranking'}"
+            learner = "masked_words:MaskedWords" if stage.learn == "words" else "ranking:Ranking"
             folders.append(lesson.work / f"stage_{number}")
-            training.prepare(folders[-1], learner, asdict(settings), stage.training, lesson.seed, {})
+            training.prepare(folders[-1], f"rejoinder.nn.{learner}", asdict(settings), stage.training, lesson.seed, {})
             start = f"../stage_{number}"
             if stage.learn == "match" and stage.network.match in ("dot", "bilinear", "poly"):
                 miner = start
