@@ -192,7 +192,7 @@ class _Loop:
             batch = batches[self.place]
             self.place += 1
             losses.append(self._forward_backward(batch))
-            if self.place % self.training.accumulate == 0 or self.place == len(batches):
+            if self.place % self.training.accumulate == 0 or self.place in ends:
                 self._step()
             if self.place in ends:
                 self._check(torch.stack(losses).mean().item(), time.perf_counter() - started)
@@ -285,7 +285,7 @@ def rate_factor(training: Training, step: int, steps: int) -> float:
     warmup = round(training.warmup * steps)
     if step < warmup:
         return (step + 1) / warmup
-    done = (step - warmup) / max(1, steps - warmup)
+    done = min(1.0, (step - warmup) / max(1, steps - warmup))
     if training.schedule == "linear":
         return 1 - done
     return 0.5 * (1 + math.cos(math.pi * done)) if training.schedule == "cosine" else 1.0

@@ -67,6 +67,7 @@ def train(
     from rejoinder.files import BadInputError
     from rejoinder.model import Assignment, train_model
     from rejoinder.recipe import make_system, read_recipe
+    from rejoinder.report.learning import draw_curves
     from rejoinder.report.terminal import progress
     from rejoinder.systems.system import Prepared
     from rejoinder.tasks.load import load_task
@@ -92,6 +93,8 @@ def train(
         typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
         return
     typer.echo(f"{card.recipe.name}: trained on {card.train.examples:,} examples, written to {out}")
+    for curve in draw_curves(out):
+        typer.echo(f"how it learned: {curve}")
 
 
 @app.command(epilog="Example: rejoinder predict bm25.model --task ubuntu/subtask_1/test --out bm25.json")
