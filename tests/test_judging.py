@@ -52,6 +52,32 @@ def test_labels_that_are_no_numbers_run_from_good_to_bad():
     assert found.overall().tolist() == [0.5, 0]
 
 
+def test_models_judge_what_they_were_taught(cli, save, tmp_path):
+    votes = {"U": [], "S": [{"annotator-id": "w", "breakdown": "X", "comment": ""}]}
+    said = {"utterance": "hi", "time": "2017-09-01 02:04:48"}
+    turns = [{"speaker": speaker, **said, "annotations": own} for speaker, own in votes.items()]
+    (tmp_path / "logs").mkdir()
+    log = save("1.log.json", {"dialogue-id": "A1", "speaker-id": "x", "turns": turns})
+    log.rename(tmp_path / "logs" / log.name)
+    task, model, out = tmp_path / "breakdowns", tmp_path / "mean.model", tmp_path / "judged.csv"
+    assert cli("import", "dbdc3", tmp_path / "logs", "--out", task)[0] == 0
+    assert cli("train", "mean", "--task", task, "--out", model)[0] == 0
+    assert cli("judge", task, "--model", model, "--out", out, "--report", tmp_path / "judged.html")[0] == 0
+    assert [row["breakdown"] for row in csv.DictReader(out.read_text().splitlines())] == ["-1.0000"]
+    chats = tmp_path / "chats.csv"
+    chats.write_text("conversation,speaker,text\n1,customer,hi\n")
+    code, _, err = cli("judge", chats, "--model", model, "--out", tmp_path / "other.csv")
+    assert (code, "the model judges turns of system, and there are none" in err) == (2, True), err
+    assert not (tmp_path / "other.csv").exists()
+
+
+def test_without_a_scale_there_is_no_better_or_worse():
+    polite = Question("polite", ("yes", "no"), ordered=False)
+    talk = (dialogue("a", "hi"), dialogue("b", "hi"))
+    answers = JudgementTask(talk, (polite,)).unanswered().answers
+    assert Judgements(talk, answers, {"polite": np.ones((2, 2)) / 2}).overall().tolist() == [0, 0]
+
+
 def test_the_turn_that_went_wrong():
     fine, bad = dialogue("a", "hi", "hello", "bye"), dialogue("b", "hi", "hello", "what", "rude", "oh", "well")
     courses = follow(Mood(None), [fine, bad])

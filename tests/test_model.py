@@ -47,6 +47,8 @@ def test_mistakes_are_named(cli, tmp_path, save):
         (("train", "bm25", "--task", tmp_path / "none", "--out", tmp_path / "m"), "none: no such file or folder"),
         (("train", "bm52", "--task", tmp_path / "train", "--out", tmp_path / "m"), "did you mean 'bm25'?"),
         (("train", "bm25", "--task", chats, "--out", tmp_path / "m"), "bm25 answers tasks with options to rank"),
+        (("train", "words", "--task", tmp_path, "--dev", tmp_path / "none", "--out", tmp_path / "m"), "none: no such"),
+        (("fuse", chats, "--task", tmp_path / "train", "--out", tmp_path / "m"), "one run alone"),
         (("predict", tmp_path, "--task", tmp_path / "train", "--out", tmp_path / "r"), "not a model"),
     ):
         code, _, err = cli(*arguments)

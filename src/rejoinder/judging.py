@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.dialogue import Dialogue
+from rejoinder.errors import UserError
 from rejoinder.statistics import mean_intervals
 from rejoinder.systems.system import JudgementSystem
 from rejoinder.tasks.judgement import Answers, JudgementTask, Question
@@ -34,7 +35,11 @@ class Judgements(msgspec.Struct, frozen=True):
     @property
     def scales(self) -> list[Question]:
         """Questions whose labels are an order, those about whole dialogues first."""
-        asked = [answers.question for name, answers in self.answers.items() if name in self.distributions]
+        asked = [
+            answers.question
+            for name, answers in self.answers.items()
+            if name in self.distributions and len(answers.example)
+        ]
         return sorted(
             (question for question in asked if question.ordered), key=lambda question: question.roles is not None
         )
@@ -54,11 +59,11 @@ class Judgements(msgspec.Struct, frozen=True):
 
         A dialogue that no scale says anything of has 0.
         """
-        scaled = []
-        for question in self.scales:
+        scaled = np.empty((len(self.scales), len(self.dialogues)))
+        for place, question in enumerate(self.scales):
             values = values_of(question)
             middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
-            scaled.append((self.scores(question) - middle) / half)
+            scaled[place] = (self.scores(question) - middle) / half
         known = ~np.isnan(scaled)
         return np.asarray(np.where(known, scaled, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
@@ -84,6 +89,10 @@ def values_of(question: Question) -> Floats:
 def judge(system: JudgementSystem, dialogues: Sequence[Dialogue], watch: Watch = unwatched) -> Judgements:
     """Judge dialogues, some at a time."""
     task = JudgementTask(tuple(dialogues), system.questions)
+    answers = task.unanswered().answers
+    if not any(len(own.example) for own in answers.values()):
+        speakers = sorted({speaker for question in system.questions for speaker in question.roles or ()})
+        raise UserError(f"nothing to judge: the model judges turns of {', '.join(speakers)}, and there are none")
     found: dict[str, list[Floats]] = {}
     with watch("judging", len(dialogues)) as advance:
         for start in range(0, len(dialogues), CHUNK):
@@ -91,9 +100,7 @@ def judge(system: JudgementSystem, dialogues: Sequence[Dialogue], watch: Watch =
             for name, distribution in system.predict(part).distributions.items():
                 found.setdefault(name, []).append(distribution)
             advance(len(part.dialogues))
-    return Judgements(
-        task.dialogues, task.unanswered().answers, {name: np.concatenate(parts) for name, parts in found.items()}
-    )
+    return Judgements(task.dialogues, answers, {name: np.concatenate(parts) for name, parts in found.items()})
 
 
 class Course(msgspec.Struct, frozen=True):

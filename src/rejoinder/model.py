@@ -15,8 +15,8 @@ from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, fingerprint, open_binary, staged_folder, write_atomically
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import JudgementRun, SelectionRun
-from rejoinder.systems.system import AnySystem, Lesson, needed_extra
-from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, needed_extra
+from rejoinder.tasks.judgement import JudgementTask, Question
 from rejoinder.tasks.load import Task
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.text import is_chinese
@@ -47,6 +47,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     train: Source
     also: Source | None = None
     dev: Source | None = None
+    questions: tuple[Question, ...] | None = None
+    """What it was taught to judge."""
     versions: dict[str, str]
 
 
@@ -81,6 +83,7 @@ def train_model(
         train=_source(*given.train),
         also=_source(*given.also) if given.also else None,
         dev=_source(*given.dev) if given.dev else None,
+        questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
     )
     with staged_folder(out, mark=CARD, kept="work") as folder:
@@ -127,6 +130,8 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     system.parts = _load_parts(system, folder)
     with needed_extra(card.recipe.name):
         system.load(folder)
+    if isinstance(system, JudgementSystem) and card.questions is not None:
+        system.questions = card.questions
     return card, system
 
 

@@ -48,7 +48,7 @@ def read_recipe(source: str) -> Recipe:
         _check_keys(path, given, Recipe, ())
         recipe = msgspec.convert(given, Recipe)
     except msgspec.DecodeError as error:
-        raise BadInputError(path, str(error)) from None
+        raise BadInputError(path, " ".join(str(error).split())) from None
     if recipe.system not in SYSTEMS:
         raise BadInputError(path, f"no system {recipe.system!r}{_nearest(recipe.system, SYSTEMS)}", field="system")
     return msgspec.structs.replace(recipe, name=recipe.name or path.stem)

@@ -90,7 +90,7 @@ def test_submit(world, make_server, cli, tmp_path, make_run, bad_run):
     code, _, err = cli("board", "submit", run, "--to", to, "--token", token)
     assert (code, "the quota is used up" in err) == (2, True)
     code, _, err = cli("board", "submit", run, "--to", to, "--token", "wrong")
-    assert (code, "expected the header" in err) == (2, True)
+    assert (code, "the board does not know this token" in err) == (2, True)
     code, _, err = cli("board", "submit", run, "--to", "http://127.0.0.1:9/c/a/b", "--token", "t")
     assert (code, "cannot be reached" in err) == (2, True)
     assert "/link/" in server.output.read_text()  # nobody is the administrator yet

@@ -65,7 +65,7 @@ def test_posts_of_one_time_keep_their_order(save):
     ("content", "problem"),
     [
         ("conversation,speaker,text\n1,manager,hi", "row 1: speaker: 'manager' is neither known as a customer nor as "
-         "the helpdesk; say which by option"),
+         "the helpdesk; say which by --customer or --helpdesk"),
         ("conversation,speaker,text\n1,user,hi\n,user,ho", "row 2: conversation: is empty; expected the "
          "conversation's id"),
         ("conversation,speaker,text\n1,user,hi,ho", "row 1: 4 fields; the header has 3"),

@@ -74,8 +74,9 @@ def train(
 
     found = read_recipe(recipe)
     make_system(found)  # a mistake in the settings should show before the data is read
-    if dev is None and (task / "train").is_dir():
-        dev = task / "dev" if (task / "dev").is_dir() else None
+    if (task / "train").is_dir():
+        if dev is None and (task / "dev").is_dir():
+            dev = task / "dev"
         task = task / "train"
     if not task.exists():
         raise BadInputError(task, "no such file or folder")

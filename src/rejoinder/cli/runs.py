@@ -45,6 +45,8 @@ def fuse(
     from rejoinder.runs.convert import default_format, write_run
     from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, stack
 
+    if len(runs) < 2:
+        raise BadInputError(runs[0], "one run alone; give at least two to put together")
     asked, found = _read(task, runs)
     if method == "stack":
         if dev is None or len(dev_runs or []) != len(runs):

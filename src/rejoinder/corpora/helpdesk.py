@@ -79,7 +79,8 @@ def read_dialogues(
             raise BadInputError(path, "is empty; expected the conversation's id", place, columns.conversation)
         role = roles.of(speaker)
         if role is None:
-            problem = f"{speaker!r} is neither known as a customer nor as the helpdesk; say which by option"
+            known = "neither known as a customer nor as the helpdesk"
+            problem = f"{speaker!r} is {known}; say which by --customer or --helpdesk"
             raise BadInputError(path, problem, place, columns.speaker)
         time = _time(path, place, columns.time, row[columns.time])
         posts.setdefault(id_, []).append(Post(role, change(row[columns.text].strip()), time))

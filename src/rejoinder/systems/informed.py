@@ -77,6 +77,8 @@ class Informed(SelectionSystem):
 
     def _read(self, task: SelectionTask) -> Pages:
         pages = read_parquet(task.knowledge) if task.knowledge is not None else pl.DataFrame()
+        if not {"title", "text"} <= set(pages.columns):
+            raise UserError(f"{task.knowledge}: holds no pages of knowledge; expected the columns title, text")
         texts = [title + " " + text[:READ] for title, text in pages.select("title", "text").iter_rows()]
         weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
         return Pages.of(pages, weights, turns_of(task)[0])

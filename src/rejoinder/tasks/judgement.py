@@ -153,4 +153,4 @@ def _count(question: Question, rows: Integers, votes: pl.DataFrame) -> Floats:
     places = np.searchsorted(keys, own["dialogue"].to_numpy().astype(np.intp) << 32 | own["turn"].to_numpy())
     cells = places * len(question.labels) + own["label"].cast(pl.Enum(question.labels)).to_physical().to_numpy()
     counts = np.bincount(cells, minlength=len(rows) * len(question.labels))
-    return counts.reshape(len(rows), -1).astype(np.float64)
+    return counts.reshape(len(rows), len(question.labels)).astype(np.float64)

@@ -152,6 +152,7 @@ async def administrator(visitor: Annotated[Visitor, Depends(signed_in)]) -> Visi
 def token_holder(request: Request) -> User:
     """Let people in who show an API token."""
     board = get_board(request)
+    problem = "expected the header `Authorization: Bearer TOKEN`"
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer" and secret:
         with board.site.database.reading() as session:
@@ -159,7 +160,8 @@ def token_holder(request: Request) -> User:
         if user:
             return user
         board.limits.secrets.check(request.client.host if request.client else "unknown")
-    raise HTTPException(401, "expected the header `Authorization: Bearer TOKEN`", {"WWW-Authenticate": "Bearer"})
+        problem = "the board does not know this token; make one on your account page"
+    raise HTTPException(401, problem, {"WWW-Authenticate": "Bearer"})
 
 
 Anyone = Annotated[Visitor, Depends(anyone)]
