@@ -54,3 +54,24 @@ def test_mistakes_are_named(cli, tmp_path, save):
         code, _, err = cli(*arguments)
         assert (code, message in err) == (2, True), err
     assert not (tmp_path / "m").exists()
+
+
+def test_a_folder_of_something_else_is_no_place_to_work_in(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    (tmp_path / "mine").mkdir()
+    diary = save("mine/diary.txt", "dear diary")
+    arguments = ("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m", "--work")
+    code, _, err = cli(*arguments, diary.parent)
+    assert (code, "mine: is not empty" in err) == (2, True), err
+    assert diary.read_text() == "dear diary"
+    assert cli(*arguments, tmp_path / "work")[0] == 0
+    assert cli(*arguments, tmp_path / "work")[0] == 0
+
+
+def test_a_model_of_an_unknown_system_is_named(cli, tmp_path):
+    a_task(tmp_path / "train")
+    assert cli("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")[0] == 0
+    card = tmp_path / "m" / "model.yaml"
+    card.write_text(card.read_text().replace("system: bm25", "system: bm52"))
+    code, _, err = cli("predict", tmp_path / "m", "--task", tmp_path / "train", "--out", tmp_path / "r")
+    assert (code, "model.yaml: system: no system 'bm52'; did you mean 'bm25'?" in err) == (2, True), err

@@ -36,6 +36,10 @@ def test_mistaken_settings_are_named(save, complaint):
     assert complaint(make_system, recipe) == "c: settings.sede: no key 'sede'; did you mean 'seed'?"
     recipe = read_recipe(str(save("d.yaml", "about: a\nsystem: random\nsettings: {seed: one}\n")))
     assert complaint(make_system, recipe) == "d: settings: Expected `int`, got `str` - at `settings.seed`"
+    stages = "about: a\nsystem: neural-ranker\nsettings: {stages: [{loss: binary}, {negativs: 9}]}\n"
+    assert complaint(make_system, read_recipe(str(save("g.yaml", stages)))) == (
+        "g: settings.stages.2.negativs: no key 'negativs'; did you mean 'negatives'?"
+    )
 
 
 def test_what_is_no_yaml_is_said_so(save, complaint):

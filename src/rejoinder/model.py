@@ -12,7 +12,7 @@ import polars as pl
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, fingerprint, open_binary, staged_folder, write_atomically
+from rejoinder.files import BadInputError, clear_folder, fingerprint, open_binary, staged_folder, write_atomically
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, needed_extra
@@ -24,6 +24,7 @@ from rejoinder.watch import Watch, unwatched
 
 CARD = "model.yaml"
 _PARTS = "parts"
+_WORK_CARD = "card.json"
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 
@@ -86,6 +87,8 @@ def train_model(
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
     )
+    if work is not None:
+        clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
     with staged_folder(out, mark=CARD, kept="work") as folder:
         own = work or folder / "work"
         _renew_work(own, card)
@@ -212,7 +215,7 @@ def _versions() -> dict[str, str]:
 def _renew_work(work: Path, card: ModelCard) -> None:
     """Keep what an interrupted training of the same card left behind; of another, nothing."""
     content = msgspec.json.encode(card)
-    mark = work / "card.json"
+    mark = work / _WORK_CARD
     if not mark.is_file() or mark.read_bytes() != content:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)

@@ -49,15 +49,15 @@ def read_recipe(source: str) -> Recipe:
         recipe = msgspec.convert(given, Recipe)
     except msgspec.DecodeError as error:
         raise BadInputError(path, " ".join(str(error).split())) from None
-    if recipe.system not in SYSTEMS:
-        raise BadInputError(path, f"no system {recipe.system!r}{_nearest(recipe.system, SYSTEMS)}", field="system")
+    _check_system(path, recipe)
     return msgspec.structs.replace(recipe, name=recipe.name or path.stem)
 
 
 def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
     """Make a system that has learned nothing yet."""
-    class_ = find_system(recipe.system)
     path = source or Path(recipe.name)
+    _check_system(path, recipe)
+    class_ = find_system(recipe.system)
     _check_keys(path, recipe.settings, class_.Settings, ("settings",))
     try:
         settings: object = msgspec.convert(recipe.settings, class_.Settings)
@@ -66,11 +66,19 @@ def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
     return class_(settings)
 
 
+def _check_system(path: Path, recipe: Recipe) -> None:
+    if recipe.system not in SYSTEMS:
+        raise BadInputError(path, f"no system {recipe.system!r}{_nearest(recipe.system, SYSTEMS)}", field="system")
+
+
 def _check_keys(path: Path, given: object, type_: object, place: tuple[str, ...]) -> None:
     """Refuse a key that the type has not, and say which one may have been meant."""
     known = msgspec.inspect.type_info(type_) if not isinstance(type_, msgspec.inspect.Type) else type_
     if isinstance(known, msgspec.inspect.UnionType):
         known = next((part for part in known.types if hasattr(part, "fields")), known)
+    if isinstance(given, list) and isinstance(known, msgspec.inspect.VarTupleType | msgspec.inspect.ListType):
+        for number, item in enumerate(given, 1):
+            _check_keys(path, item, known.item_type, (*place, str(number)))
     if not isinstance(given, dict) or not isinstance(known, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
         return
     fields = {field.encode_name: field.type for field in known.fields}

@@ -72,6 +72,8 @@ def train(
     from rejoinder.systems.system import Prepared
     from rejoinder.tasks.load import load_task
 
+    if prepare_only and work is None:
+        raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
     found = read_recipe(recipe)
     make_system(found)  # a mistake in the settings should show before the data is read
     if (task / "train").is_dir():
@@ -84,8 +86,6 @@ def train(
         lesson = (task, load_task(task, pool))
         check = None if dev is None else (dev, load_task(dev, pool))
         more = None if also is None else (also, load_task(also))
-    if prepare_only and work is None:
-        raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
     try:
         card = train_model(
             Assignment(recipe=found, train=lesson, also=more, dev=check, seed=seed), out, work, prepare_only, progress
