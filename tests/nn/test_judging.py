@@ -105,3 +105,12 @@ def test_it_learns_who_is_content_from_the_last_turn(tmp_path, reader, loss):
     learner.network.eval()
     assert before < -0.2
     assert learner.evaluate() > before / 2
+
+
+def test_a_batch_that_nobody_voted_on_teaches_nothing():
+    role = torch.tensor([[0, 1]])
+    for asked, shape in zip(QUESTIONS, ((1, 5), (1, 2, 3)), strict=True):
+        logits = torch.ones(shape, requires_grad=True)
+        loss = question_loss(asked, logits, torch.zeros(shape), role, "measures")
+        loss.backward()
+        assert (loss.item(), logits.grad.abs().sum().item()) == (0, 0)

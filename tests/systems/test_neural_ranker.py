@@ -1,7 +1,9 @@
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
+import polars as pl
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -102,7 +104,7 @@ def test_training_is_deterministic(tasks, tmp_path):
 
 
 def test_a_domain_can_be_learned_first_and_likely_mistakes_be_mined(tasks, tmp_path):
-    encoder = ENCODER | {"kind": "gru", "characters": 8}
+    encoder = ENCODER | {"kind": "gru", "characters": 8, "vocabulary": 10}  # most words are known by characters alone
     quick = TRAINING | {"epochs": 1}
     stages = [
         {"learn": "words", "network": {"encoder": encoder}, "training": quick},
@@ -164,3 +166,11 @@ def test_the_packaged_encoder_ranks_untrained(tasks, tmp_path):
     sentences = system.encode_replies(["mount the partition", "mount that partition", "my dog is nice"])
     assert sentences[0] @ sentences[1] > 0.8 > 0.4 > sentences[0] @ sentences[2]
     assert run.choices.height == 30
+
+
+def test_a_pool_shared_besides_own_options_is_refused_rather_than_left_out(tasks, tmp_path):
+    path, task = tasks["train"]
+    shared = task.options.with_columns(shared=pl.int_range(pl.len()) < 3)
+    odd = msgspec.structs.replace(task, options=shared)
+    with pytest.raises(UserError, match="not a shared pool"):
+        train_model(Assignment(recipe=recipe("dot"), train=(path, odd)), tmp_path / "model")

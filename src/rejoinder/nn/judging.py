@@ -143,6 +143,8 @@ def question_loss(asked: Asked, logits: Tensor, truth: Tensor, role: Tensor, kin
     Turns of each role weigh the same in total, as the measures have it (section 3.2, alpha = 0.5).
     """
     voted = truth.sum(-1) > 0
+    if not voted.any():
+        return logits.sum() * 0.0
     if asked.allowed is None:
         return _row_loss(asked, logits[voted], truth[voted], kind).mean()
     per_role = [voted & (role == own) for own in range(len(asked.allowed))]

@@ -77,12 +77,14 @@ class MaskedWords:
         right = self.train.correct[torch.as_tensor(self.train.correct_bounds[batch.numpy()]).to(self.device)]
         tokens, mask, parts = joined(self.train.contexts(rows), self.train.replies(right), special)
         fixed = torch.tensor([special.start, special.end, special.pad, *special.speakers], device=self.device)
-        asked = (torch.rand(tokens.shape, device=self.device) < self.share) & ~torch.isin(tokens, fixed)
+        guessable = ~torch.isin(tokens, fixed) & (tokens < self.settings.known)  # beyond are words known by characters
+        asked = (torch.rand(tokens.shape, device=self.device) < self.share) & guessable
         chance = torch.rand(tokens.shape, device=self.device)
         other = tokens.flatten()[torch.randint(tokens.numel(), tokens.shape, device=self.device)]
         shown = torch.where(asked & (chance < 0.8), special.mask, torch.where(asked & (chance < 0.9), other, tokens))
         scores = self.network(shown, mask, parts, asked)
-        return nn.functional.cross_entropy(scores.float(), tokens[asked])
+        # the mean, which of no guesses at all is 0
+        return nn.functional.cross_entropy(scores.float(), tokens[asked], reduction="sum") / asked.sum().clamp(min=1)
 
     def evaluate(self) -> float | None:
         """Return nothing: the last weights are as good as any."""

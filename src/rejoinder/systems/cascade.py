@@ -203,7 +203,9 @@ class Cascade(SelectionSystem):
         lists = best.join(rows, on="option", maintain_order="left").group_by("example", maintain_order=True).agg("row")
         unanswered = pl.lit(None, dtype=pl.List(pl.UInt32))
         few = msgspec.structs.replace(
-            task, examples=task.examples.with_columns(lists["row"].alias("options"), correct=unanswered)
+            task,
+            examples=task.examples.with_columns(lists["row"].alias("options"), correct=unanswered),
+            options=task.options.select("id", "text"),  # the best alone: no pool is shared any more
         )
         run: SelectionRun = self.parts[1].predict(few, watch)
         return run

