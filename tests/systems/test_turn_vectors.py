@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from rejoinder.dialogue import Dialogue, Turn
+from rejoinder.systems.grams import word_grams
 from rejoinder.systems.turn_features import TurnTable
-from rejoinder.systems.turn_vectors import LatentGrams, Sentences, TurnVectors, word_grams
+from rejoinder.systems.turn_vectors import LatentGrams, Sentences, TurnVectors
 
 TEXTS = ["my phone is broken", "please restart the phone", "thank you", "the bill is wrong", "please send the bill", ""]
 

@@ -16,8 +16,8 @@ FEWEST = 2
 """Texts that an n-gram must be in to be kept."""
 
 
-def grams(text: str) -> Iterator[str]:
-    """Yield words, pairs of words and parts of words; Chinese characters, pairs and triples of them."""
+def word_grams(text: str) -> Iterator[str]:
+    """Yield words and pairs of them; Chinese characters, pairs and triples of them."""
     words = tokens(text)
     yield from words
     for first, second in pairwise(words):
@@ -25,7 +25,12 @@ def grams(text: str) -> Iterator[str]:
     for triple in zip(words, words[1:], words[2:], strict=False):
         if all(len(word) == 1 for word in triple):
             yield " ".join(triple)
-    for word in words:
+
+
+def grams(text: str) -> Iterator[str]:
+    """Yield words, pairs of words and parts of words; Chinese characters, pairs and triples of them."""
+    yield from word_grams(text)
+    for word in tokens(text):
         if len(word) > 1:
             edged = f" {word} "
             for size in (2, 3, 4):

@@ -1,18 +1,17 @@
 """Turns as vectors for a network: pretrained sentence vectors, word vectors, latent n-grams and cues, side by side."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.systems.grams import word_grams
 from rejoinder.systems.sentence_encoder import SentenceEncoder
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.word_vectors import WordVectors
 from rejoinder.systems.words import load_arrays, save_arrays
-from rejoinder.text import tokens
 
 Floats = NDArray[np.float32]
 
@@ -71,17 +70,6 @@ class LatentGrams:
         arrays = load_arrays(folder / "latent.npz")
         self._know(arrays["grams"].tobytes().decode().split("\n"), arrays["rarity"])
         self.directions = arrays["directions"]
-
-
-def word_grams(text: str) -> Iterator[str]:
-    """Yield words and pairs of them; Chinese characters, pairs and triples of them."""
-    words = tokens(text)
-    yield from words
-    for first, second in pairwise(words):
-        yield f"{first} {second}"
-    for triple in zip(words, words[1:], words[2:], strict=False):
-        if all(len(word) == 1 for word in triple):
-            yield " ".join(triple)
 
 
 class Sentences:
