@@ -159,7 +159,7 @@ def test_dialeval_files_into_folders_and_back(cli, tmp_path):
     files = [tmp_path / "raw" / name for name in ("train_en.json", "train_cn.json")]
     code, out, err = cli("import", "dialeval", *files, "--out", tmp_path / "tasks")
     assert (code, out.split()) == (0, [str(tmp_path / "tasks" / name) for name in ("train_en", "train_cn")]), err
-    code, out, _ = cli("export", tmp_path / "tasks", "--format", "dialeval", "--out", tmp_path / "official")
+    code, out, _ = cli("export", tmp_path / "tasks", "--out", tmp_path / "official")
     assert code == 0
     assert json.loads((tmp_path / "official/train_cn.json").read_text()) == json.loads(files[1].read_text())
     run = tmp_path / "run.json"

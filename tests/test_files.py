@@ -46,6 +46,7 @@ def test_error_names_file_record_field_and_problem():
     assert str(BadInputError("f.json", "is odd", "record 3", "x.y")) == "f.json: record 3: x.y: is odd"
     assert str(BadInputError("f.json", "is odd")) == "f.json: is odd"
     assert str(BadInputError("f.json", "is odd", field="x")) == "f.json: x: is odd"
+    assert str(BadInputError("f.yaml", "odd\n  in line 3")) == "f.yaml: odd in line 3"
 
 
 def test_gzip_is_recognised_by_content_not_by_name(save, tmp_path):

@@ -26,6 +26,7 @@ class BadInputError(UserError):
     """Something a person can mend in an input: names the file, the record, the field and what was expected."""
 
     def __init__(self, source: object, problem: str, record: object = None, field: str | None = None) -> None:
+        problem = " ".join(line.strip() for line in problem.splitlines())  # libraries' messages may have several
         self.source, self.record, self.field, self.problem = source, record, field, problem
         places = [str(place) for place in (source, record, field) if place is not None]
         super().__init__(": ".join([*places, problem]))

@@ -81,6 +81,16 @@ def test_examples_that_nothing_is_known_about_are_answered_too(cli, built, tmp_p
     assert run.choices.filter(pl.col("example") < 3).rows() == [(i, task.options["id"][0], 0.0) for i in range(3)]
 
 
+@pytest.mark.parametrize(("recipe", "task", "file"), [
+    ("films-questions", 1, "patterns.npz"), ("films-ease", 2, "recommender.npz"),
+])  # fmt: skip
+def test_damaged_models_are_named(cli, built, tmp_path, recipe, task, file):
+    model = learn(cli, built, tmp_path, recipe, task)
+    (model / file).write_bytes((model / file).read_bytes()[:100])
+    code, _, err = cli("predict", model, "--task", built / f"task_{task}" / "test", "--out", tmp_path / "run")
+    assert (code, f"{file}: damaged" in err) == (2, True), err
+
+
 def test_scores_below_zero_are_written_as_parquet(cli, built, tmp_path):
     model, test = learn(cli, built, tmp_path, "films-ease", 2), built / "task_2" / "test"
     code, out, _ = cli("predict", model, "--task", test, "--out", tmp_path / "run")

@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_bytes(cli, world, tmp_path):
 
 
 def test_official_files_and_back(built, cli, world, tmp_path):
-    code, _, err = cli("export", built, "--format", "mdd", "--out", tmp_path / "official")
+    code, _, err = cli("export", built, "--out", tmp_path / "official")
     assert (code, err) == (0, "")
     for number, name in ((1, "qa"), (2, "recs"), (3, "qarecs")):
         path = tmp_path / "official" / f"task{number}_{name}_dev.txt"

@@ -220,21 +220,24 @@ def import_dialeval(
         typer.echo(str(folder))
 
 
-@app.command(epilog="Example: rejoinder export ubuntu --format dstc7 --out official")
+@app.command(epilog="Example: rejoinder export ubuntu --out official")
 def export(
     folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of them.")],
     out: Out,
-    format_: Annotated[TaskFormat, typer.Option("--format", help="Official format.")] = TaskFormat.DSTC7,
+    format_: Annotated[
+        TaskFormat | None, typer.Option("--format", help="Official format; by default the one for each task's kind.")
+    ] = None,
 ) -> None:
     """Write task folders as official files: examples, answer keys and pools, or dialogues with their annotations."""
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.film_transfer import export_films
-    from rejoinder.tasks.transfer import export_dialeval, export_dstc7, task_folders
+    from rejoinder.tasks.transfer import export_dialeval, export_dstc7, official_format, task_folders
 
     for task in task_folders(folder):
         with progress(f"writing {task.name}", None) as advance:
-            write = export_films if format_ == "mdd" else export_dstc7
-            paths = [export_dialeval(task, out)] if format_ == "dialeval" else write(task, out, advance)
+            chosen = format_ or official_format(task)
+            write = export_films if chosen == "mdd" else export_dstc7
+            paths = [export_dialeval(task, out)] if chosen == "dialeval" else write(task, out, advance)
             for path in paths:
                 typer.echo(str(path))
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rejoinder.corpora.entities import Parser, consume
 from rejoinder.corpora.ragged import Ints, Numbers, Ragged
 from rejoinder.corpora.tokens import Tokens, tokenise
+from rejoinder.systems.words import load_arrays
 
 Floats = NDArray[np.float32]
 EDGE, TARGET, ENTITY, UNKNOWN = range(4)
@@ -179,9 +180,9 @@ class Patterns:
 
     def load(self, path: Path) -> None:
         """Read what `save` wrote."""
-        with np.load(path) as arrays:
-            self.table, self.prior = arrays["table"], arrays["prior"]
-            self.vocabulary = Vocabulary(arrays["words"].tolist(), arrays["symbols"])
+        arrays = load_arrays(path, ("table", "prior", "words", "symbols"))
+        self.table, self.prior = arrays["table"], arrays["prior"]
+        self.vocabulary = Vocabulary(arrays["words"].tolist(), arrays["symbols"])
 
 
 def _with_edges(starts: Ints, items: Ints) -> tuple[Ints, Ints]:

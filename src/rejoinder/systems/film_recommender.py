@@ -32,6 +32,7 @@ from rejoinder.systems.film_world import (
 )
 from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.words import load_arrays
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -224,5 +225,4 @@ def save_learned(recommender: Recommender, folder: Path) -> None:
 
 def load_learned(recommender: Recommender, folder: Path) -> None:
     """Read a recommender's arrays."""
-    with np.load(folder / _LEARNED) as arrays:
-        recommender.learned = dict(arrays)
+    recommender.learned = load_arrays(folder / _LEARNED)

@@ -99,7 +99,7 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 def load_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
     """Read the arrays that `save_arrays` wrote, or those of these names."""
     try:
-        with np.load(path) as file:
+        with path.open("rb") as opened, np.load(opened) as file:
             return {name: file[name] for name in names or file.files}
     except FileNotFoundError:
         raise BadInputError(path, "no such file; the model is not whole") from None

@@ -53,6 +53,8 @@ def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Sou
 
 
 def _read_name(path: Path, task: int | None) -> tuple[int, str]:
+    if not path.exists():
+        raise BadInputError(path, "no such file")
     name = path.name.lower()
     number = re.search(r"task([1-5])", name)
     if task is None and not number:

@@ -1,9 +1,9 @@
 """Official files into task folders and back.
 
 rejoinder import dstc7 ubuntu_train_subtask_1.json --out ubuntu
-rejoinder export ubuntu --format dstc7 --out official
+rejoinder export ubuntu --out official
 rejoinder import dialeval train_en.json --out dialeval
-rejoinder export dialeval --format dialeval --out official
+rejoinder export dialeval --out official
 """
 
 import re
@@ -15,7 +15,12 @@ import msgspec
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.card import Card, read_card, write_card
-from rejoinder.tasks.judgement_folder import load_judgement_task, read_judgement_card, save_judgement_task
+from rejoinder.tasks.judgement_folder import (
+    is_judgement_folder,
+    load_judgement_task,
+    read_judgement_card,
+    save_judgement_task,
+)
 from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
 
@@ -82,6 +87,13 @@ def task_folders(root: Path) -> list[Path]:
     if not found:
         raise BadInputError(root, "no task; expected folders with task.yaml, examples.parquet and options.parquet")
     return found
+
+
+def official_format(folder: Path) -> str:
+    """Return the name of the official format that a task of this kind has."""
+    if is_judgement_folder(folder):
+        return "dialeval"
+    return "mdd" if read_card(folder).dataset == "films" else "dstc7"
 
 
 def export_dstc7(folder: Path, out: Path, advance: Callable[[int], object]) -> Iterator[Path]:
