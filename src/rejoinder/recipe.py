@@ -48,7 +48,7 @@ def read_recipe(source: str) -> Recipe:
         _check_keys(path, given, Recipe, ())
         recipe = msgspec.convert(given, Recipe)
     except msgspec.DecodeError as error:
-        raise BadInputError(path, " ".join(str(error).split())) from None
+        raise BadInputError(path, str(error)) from None
     _check_system(path, recipe)
     return msgspec.structs.replace(recipe, name=recipe.name or path.stem)
 
