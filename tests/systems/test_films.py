@@ -209,7 +209,7 @@ def test_embeddings_learn_facts_by_heart(cli, built, tmp_path, save):
 def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
     """Worked by hand: contexts {0, 1} and {2}, options {0}, {1}, {2}; one correct option each, one drawn."""
     torch = pytest.importorskip("torch")
-    from rejoinder.systems.embedding_learner import EmbeddingLearner
+    from rejoinder.nn.embedding_learner import EmbeddingLearner
 
     rows = {
         "contexts": ([0, 1, 2], [0, 2, 3]), "options": ([0, 1, 2], [0, 1, 2, 3]), "correct": ([0, 1], [0, 1, 2]),

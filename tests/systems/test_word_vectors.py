@@ -74,3 +74,14 @@ def test_learned_vectors_are_kept(tmp_path):
     texts = ["the phone rings", "nothing known"]
     assert again.vectors(texts).tolist() == words.vectors(texts).tolist()
     assert again.vectors(texts)[0].any()
+
+
+def test_vectors_of_a_file_are_kept_too(save, tmp_path):
+    path = save("vectors.txt", "red 1 2\nblue 3 4\n")
+    words = WordVectors(str(path))
+    words.fit([])
+    words.save(tmp_path)
+    path.unlink()
+    again = WordVectors(str(path))
+    again.load(tmp_path)
+    assert again.vectors(["blue red"]).tolist() == [[4, 6]]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from rejoinder.nn.dialogues import Dialogues, Options, bucketed, encode_replies, place_letters, restore
 from rejoinder.nn.masked_words import load_encoder
 from rejoinder.nn.matching import Towers, make_matcher
-from rejoinder.training import LEARNER, WEIGHTS, load_arrays
+from rejoinder.training import LEARNER, WEIGHTS, load_arrays, load_weights
 
 
 class Ranking:
@@ -123,12 +123,10 @@ def unwrapped(network: nn.Module) -> nn.Module:
 
 def load_trained(folder: Path, device: torch.device) -> Towers:
     """Read a trained two-tower network with its settings."""
-    from safetensors.torch import load_file
-
     settings = restore(json.loads((folder / LEARNER).read_text())["settings"])
     data = folder / settings.data
     network = make_matcher(settings.network, settings.special, settings.known, data / "encoder")
     assert isinstance(network, Towers)
-    network.load_state_dict(load_file(folder / WEIGHTS))
+    load_weights(network, folder / WEIGHTS)
     place_letters(network, load_arrays(data), device)
     return network.to(device).eval()

@@ -9,15 +9,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.corpora.dictionary import Dictionary, build_dictionary
-from rejoinder.corpora.ragged import Ragged
+from rejoinder.corpora.ragged import Ragged, group
 from rejoinder.files import read_parquet, write_atomically
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.film_world import FilmWorld, answers_of, blocks, load_world, world_of
-from rejoinder.systems.neural import keep_trained, train_network
+from rejoinder.systems.neural import keep_trained, load_trained, train_network
 from rejoinder.systems.ranking import rank_by_products
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
-from rejoinder.training import WEIGHTS, Training, load_weights
+from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float32]
@@ -73,7 +73,7 @@ class Embeddings(SelectionSystem):
             negatives=self.settings.negatives,
             batch=self.settings.training.batch,
         )
-        learner = "rejoinder.systems.embedding_learner:EmbeddingLearner"
+        learner = "rejoinder.nn.embedding_learner:EmbeddingLearner"
         self.trained = train_network(lesson, "embeddings", learner, self.network, self.settings.training, arrays)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
@@ -84,7 +84,7 @@ class Embeddings(SelectionSystem):
         from rejoinder.nn.embeddings import EmbeddingSettings, bags
 
         network = Network(EmbeddingSettings(len(self.dictionary), self.settings.dimension, self.settings.dictionaries))
-        load_weights(network, self.trained / WEIGHTS)
+        load_trained(network, self.trained)
 
         def vectors(table: torch.nn.EmbeddingBag, texts: list[str]) -> Floats:
             rows = self.dictionary.parse(texts).rows()
@@ -129,4 +129,5 @@ def _same_options(train: SelectionTask, dev: SelectionTask) -> Ragged:
     rows = train.options.select("id").with_row_index("row").unique("id", keep="first")
     found = dev.options.select("id").join(rows, on="id", how="left", maintain_order="left")["row"]
     answers = answers_of(dev)
-    return Ragged(answers.starts, found.fill_null(0).cast(pl.Int32).to_numpy()[answers.values])
+    row = found.cast(pl.Int32).fill_null(-1).to_numpy()[answers.values]
+    return group(answers.owners()[row >= 0], row[row >= 0], len(answers))

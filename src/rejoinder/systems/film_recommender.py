@@ -32,7 +32,7 @@ from rejoinder.systems.film_world import (
 )
 from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.words import load_arrays
+from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -220,7 +220,7 @@ class FilmRecommender(SelectionSystem):
 
 def save_learned(recommender: Recommender, folder: Path) -> None:
     """Write a recommender's arrays."""
-    np.savez(folder / _LEARNED, **recommender.learned)  # type: ignore[arg-type]
+    save_arrays(folder / _LEARNED, recommender.learned)
 
 
 def load_learned(recommender: Recommender, folder: Path) -> None:

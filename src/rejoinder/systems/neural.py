@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
+from torch import nn
 
 from rejoinder import training
+from rejoinder.files import BadInputError
 from rejoinder.systems.system import Lesson, Prepared
 
 
@@ -36,3 +38,11 @@ def keep_trained(work: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in (training.WEIGHTS, training.HISTORY):
         shutil.copyfile(work / name, folder / name)
+
+
+def load_trained(network: nn.Module, folder: Path) -> None:
+    """Read the weights that `keep_trained` kept into a network."""
+    try:
+        training.load_weights(network, folder / training.WEIGHTS)
+    except Exception as error:  # safetensors and torch have many of their own
+        raise BadInputError(folder / training.WEIGHTS, f"not the weights of this model ({error})") from None

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from rejoinder.files import BadInputError, open_binary, write_atomically
 from rejoinder.nn.judging import Asked, Dialogues, JudgeNetwork, Reader, predict
 from rejoinder.runs.judgement import JudgementRun
-from rejoinder.systems.neural import keep_trained, train_network
+from rejoinder.systems.neural import keep_trained, load_trained, train_network
 from rejoinder.systems.system import JudgementSystem, Lesson
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.turn_vectors import TurnVectors
 from rejoinder.tasks.judgement import Answers, JudgementTask, JudgementTruth, Question
-from rejoinder.training import WEIGHTS, Training, load_weights
+from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float64]
@@ -141,7 +141,7 @@ class NeuralJudge(JudgementSystem):
         with watch("judging", len(networks)) as advance:
             for name, questions, _ in networks:
                 network = JudgeNetwork(self._reader(), self._asked(questions))
-                load_weights(network, self.folders[name] / WEIGHTS)
+                load_trained(network, self.folders[name])
                 for question, values in zip(questions, predict(network, dialogues), strict=True):
                     if question.name in asked and asked[question.name].question == question:
                         rows = _rows(table, asked[question.name])

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from rejoinder import training
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError
 from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.neural import load_trained
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
 from rejoinder.systems.ranking import KEPT, offered, to_run
 from rejoinder.systems.sentence_encoder import pretrained_source
@@ -125,10 +125,7 @@ class NeuralRanker(SelectionSystem):
         self.vocabulary = load_vocabulary(data / "encoder")
         network, known = self.described.network, self.described.known
         self.network = make_matcher(network, self.described.special, known, data / "encoder")
-        try:
-            training.load_weights(self.network, folder / training.WEIGHTS)
-        except Exception as error:  # safetensors and torch have many of their own
-            raise BadInputError(folder / training.WEIGHTS, f"not the weights of this model ({error})") from None
+        load_trained(self.network, folder)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.network.to(self.device).eval()
 

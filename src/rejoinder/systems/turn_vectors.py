@@ -77,21 +77,24 @@ class Sentences:
 
     def __init__(self, name: str) -> None:
         """Take `use` (16 languages), `minilm` (English) or the folder of an encoder in transformers' format."""
-        self.name = name
+        self.encoder = None if name == "use" else SentenceEncoder(SentenceEncoder.Settings(path=name))
 
     def fit(self, texts: Sequence[str]) -> None:
         """Learn nothing."""
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Encode the texts."""
-        if self.name == "use":
-            return _encode_use(texts)
-        return SentenceEncoder(SentenceEncoder.Settings(path=self.name)).encode_replies(list(texts))
+        return _encode_use(texts) if self.encoder is None else self.encoder.encode_replies(list(texts))
 
     def save(self, folder: Path) -> None:
-        """Keep nothing: the encoder is found by its name."""
+        """Keep a copy of an encoder that is no package's."""
+        if self.encoder is not None:
+            self.encoder.save(folder)
 
-    load = save
+    def load(self, folder: Path) -> None:
+        """Take the copy."""
+        if self.encoder is not None:
+            self.encoder.load(folder)
 
 
 def _encode_use(texts: Sequence[str]) -> Floats:

@@ -52,10 +52,7 @@ class WordVectors:
         if self.source == "learned":
             self.places, self.table = learn_vectors([split_text(text) for text in texts], self.size)
         else:
-            self._find()
-
-    def _find(self) -> None:
-        self.places, self.table = _read_glove() if self.source == "glove" else read_vectors(Path(self.source))
+            self.places, self.table = _read_glove() if self.source == "glove" else read_vectors(Path(self.source))
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return a row for each text; words without a vector add nothing."""
@@ -67,14 +64,14 @@ class WordVectors:
         return found
 
     def save(self, folder: Path) -> None:
-        """Keep learned vectors; others are found again where they were."""
-        if self.source == "learned":
+        """Keep the vectors; GloVe's are found again in their package."""
+        if self.source != "glove":
             save_arrays(folder / "words.npz", {"words": np.array(list(self.places)), "table": self.table})
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote, or find the vectors again."""
-        if self.source != "learned":
-            self._find()
+        if self.source == "glove":
+            self.places, self.table = _read_glove()
             return
         arrays = load_arrays(folder / "words.npz")
         self.places = {word: place for place, word in enumerate(arrays["words"].tolist())}

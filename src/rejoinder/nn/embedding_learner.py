@@ -21,7 +21,7 @@ class EmbeddingLearner:
 
     def __init__(self, settings: dict[str, Any], folder: Path, seed: int, device: torch.device) -> None:
         self.settings, self.seed, self.device = EmbeddingSettings(**settings), seed, device
-        torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]  # else it warns
+        torch.sparse.check_sparse_tensor_invariants.disable()  # else it warns
         self.network: nn.Module = Embeddings(self.settings)
         names = ("contexts", "options", "correct", "dev_contexts", "dev_correct")
         arrays = load_arrays(folder)
@@ -32,7 +32,7 @@ class EmbeddingLearner:
         """Shuffle the examples, and draw one of each one's correct options and wrong ones for all of a batch."""
         rng = np.random.default_rng([self.seed, epoch])
         correct, starts = self.rows["correct"]
-        order = rng.permutation(len(starts) - 1)
+        order = rng.permutation(np.flatnonzero(np.diff(starts)))
         drawn = correct[starts[order] + (rng.random(len(order)) * np.diff(starts)[order]).astype(np.int64)]
         size = self.settings.batch
         wrong = rng.choice(self.answers, (len(order) // size + 1, self.settings.negatives))
@@ -72,7 +72,7 @@ class EmbeddingLearner:
     def evaluate(self) -> float | None:
         """Return the mean reciprocal rank of the first correct one of all options, on dev."""
         correct, starts = self.rows["dev_correct"]
-        examples = np.arange(min(len(starts) - 1, _DEV))
+        examples = np.flatnonzero(np.diff(starts))[:_DEV]
         if not len(examples):
             return None
         options = np.arange(len(self.rows["options"][1]) - 1)
