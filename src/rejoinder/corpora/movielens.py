@@ -60,7 +60,7 @@ def _plain(name: str) -> str:
 def _find(known: dict[str, list[tuple[int, str]]], names: list[str], year: str | None) -> int:
     films = [film for name in names for film in known.get(_plain(name), [])]
     same = [film for film, made in films if made == year]
-    near = [film for film, made in films if not made or year is None or abs(int(made) - int(year)) <= 1]
+    near = [film for film, made in films if not made.isdecimal() or year is None or abs(int(made) - int(year)) <= 1]
     found = same or near
     return found[0] if same or len(set(near)) == 1 else -1
 
@@ -75,7 +75,7 @@ def read_movies(path: Path) -> pl.DataFrame:
     if ".dat" in path.suffixes:
         with open_binary(path) as file:
             rows = [line.decode("utf-8" if _is_utf8(line) else "latin-1").split("::") for line in file if line.strip()]
-        wrong = next((number for number, row in enumerate(rows, 1) if len(row) != 3 or not row[0].isdigit()), None)
+        wrong = next((number for number, row in enumerate(rows, 1) if len(row) != 3 or not row[0].isdecimal()), None)
         if wrong:
             raise BadInputError(path, "expected number::title::genres", f"line {wrong}")
         return pl.DataFrame({"movie": [int(row[0]) for row in rows], "title": [row[1] for row in rows]})
@@ -105,7 +105,8 @@ def _scan(path: Path, columns: Mapping[str, type[pl.DataType]]) -> pl.LazyFrame:
     chosen = dict(zip(columns, names[::2], strict=False)) if dat else {name: name for name in columns}
     missing = next((name for name in columns if chosen.get(name) not in names), None)
     if missing:
-        raise BadInputError(path, f"no such column; found {', '.join(names)}", field=missing)
+        found = " ".join(", ".join(names).split())  # in one line, even where a quote was left open
+        raise BadInputError(path, f"no such column; found {found}", field=missing)
     return table.select(pl.col(chosen[name]).cast(kind).alias(name) for name, kind in columns.items())
 
 
