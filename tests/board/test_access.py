@@ -242,6 +242,8 @@ def test_guessing_is_slowed_down(world, browse):
     assert [guess.status_code for guess in guesses[:10]] == [400] * 10
     assert guesses[-1].status_code == 429
     assert int(guesses[-1].headers["retry-after"]) > 0
+    for spelt in ("  Anna", "anna ", "\u00a0ANNA", "\uff21nna"):  # one person, however the name is spelt
+        assert browse().post("/login", {"name": spelt, "password": "guess"}, at="/login").status_code == 429
 
 
 def test_nobody_learns_who_is_registered(world, browse):

@@ -1,15 +1,19 @@
 """`rejoinder board`: init, submit, backup, restore, archive; and the migrations behind them."""
 
+import io
 import tarfile
+from datetime import timedelta
 
 import alembic.autogenerate
 import pytest
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import select
 
-from rejoinder.board import accounts
+from rejoinder.board import accounts, standings
 from rejoinder.board.backup import read_backup, write_backup
-from rejoinder.board.models import Act, Base, Competition, Submission, SubmissionScores, Track, User
+from rejoinder.board.competitions import Place
+from rejoinder.board.models import Act, Base, Competition, Submission, SubmissionScores, Track, User, now
+from rejoinder.board.scorer_process import UNLIMITED, ScorerProcess
 from rejoinder.board.site import open_site
 
 
@@ -154,6 +158,45 @@ def test_bad_backups(cli, tmp_path, world):
     assert (code, "is not an empty folder" in err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("revision", b"nonsense"),
+        ("tables/users.jsonl", b"{"),
+        ("tables/users.jsonl", b"[1]"),
+        ("tables/users.jsonl", b'{"id": "a", "surprise": 1}'),
+        ("tables/users.jsonl", b'{"id": "a", "created": "soon"}'),
+        ("tables/users.jsonl", b'{"id": "a"}'),
+        ("tables/users.jsonl", None),
+    ],
+)
+def test_backups_that_no_board_wrote(cli, tmp_path, site, name, content):
+    write_backup(site, tmp_path / "good.tar")
+    with tarfile.open(tmp_path / "good.tar") as good, tarfile.open(tmp_path / "evil.tar", "w") as evil:
+        for member in good:
+            if member.name != name:
+                evil.addfile(member, good.extractfile(member))
+        other = tarfile.TarInfo(name)
+        other.size, other.type = len(content or b""), tarfile.REGTYPE if content else tarfile.DIRTYPE
+        evil.addfile(other, io.BytesIO(content or b""))
+    code, _, err = cli("board", "restore", tmp_path / "evil.tar", tmp_path / "new")
+    assert (code, "evil.tar: not a backup of a board" in err) == (2, True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_archive_has_a_place_for_every_competition(world, cli, tmp_path):
+    for name, place in (("Index", Place("en")), ("One", Place("two", "three")), ("One two", Place("three"))):
+        world.track(world.truth_file, ["NMD(A)"], place, name=name, closes=now() - timedelta(hours=1))
+    with ScorerProcess(UNLIMITED) as scorer:
+        assert standings.finish(world.site, scorer) == 3
+    code, _, err = cli("board", "archive", world.site.folder, "--out", tmp_path / "archive")
+    assert code == 0, err
+    pages = sorted(path.name for path in (tmp_path / "archive").glob("*.html"))
+    assert pages == ["index-2.html", "index.html", "one-two.html", "one.html"]
+    reports = sorted(str(path.parent.relative_to(tmp_path)) for path in (tmp_path / "archive").rglob("report.html"))
+    assert reports == [f"archive/results/{place}" for place in ("index-2/en", "one-two/three", "one/two-three")]
+
+
 def test_archive(world, browse, cli, tmp_path, make_run):
     track = world.competition(description="Some **words**", private=True)
     user = world.user("Anna", "Team A")
@@ -170,8 +213,10 @@ def test_archive(world, browse, cli, tmp_path, make_run):
     assert "<strong>words</strong>" in page
     assert "Team A-run1" in page
     assert 'href="/' not in page
-    assert (tmp_path / "archive" / "results" / "contest-english-quality" / "tables" / "scores.tex").is_file()
-    assert "Team A-run1" in (tmp_path / "archive" / "results" / "contest-english-quality" / "report.html").read_text()
+    assert (tmp_path / "archive" / "results" / "contest" / "english-quality" / "tables" / "scores.tex").is_file()
+    assert (
+        "Team A-run1" in (tmp_path / "archive" / "results" / "contest" / "english-quality" / "report.html").read_text()
+    )
 
 
 def test_reopening_takes_the_final_tables_back(world, browse, make_run):

@@ -1,5 +1,6 @@
 """Hostile files, names and texts: refused with a clear error, and nothing else happens."""
 
+import asyncio
 import gzip
 import io
 import json
@@ -9,10 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from rejoinder.board.leaderboard import lines_of
+from rejoinder.board.models import Competition, Track
 from rejoinder.board.names import clean_filename
-from rejoinder.board.scorer import Files, Score
+from rejoinder.board.scorer import LONGEST_ERROR, Files, Score
 from rejoinder.board.scorer_process import ScorerDiedError, ScorerProcess
 from rejoinder.board.vectors import pack_chosen
+from rejoinder.board.web.cache import MOST, PageCache
 from rejoinder.board.web.markdown import to_html
 
 
@@ -58,6 +62,8 @@ HOSTILE = {
     "huge number": (b'[{"id": "1", "quality": {"A": {"2": 1e999}}}]', ""),
     "long integer": (b'[{"id": ' + b"9" * 5000 + b', "quality": {}}]', ""),
     "half a surrogate": (rb'[{"id": "\ud800", "quality": {}}]', ""),
+    "NUL in an id": (b'[{"id": "a\\u0000b\\u202e", "quality": {}}]', "record 1 (id a\ufffdb\ufffd)"),
+    "endless name": (b'[{"id": "1", "quality": {"' + b"x" * 3_000_000 + b'": {}}}]', "criteria xxx"),
     "UTF-16": ('[{"id": 1, "quality": {}}]'.encode("utf-16"), ""),
     "NUL": (b"\0" * 5000, ""),
     "fake Parquet": (b"PAR1" + b"\0" * 200 + b"PAR1", "not a Parquet table"),
@@ -76,6 +82,9 @@ def test_hostile_uploads_are_refused(shared, kind):
     assert str(world.site.folder) not in run.error
     assert run.id not in run.error
     assert "/tmp" not in run.error
+    assert run.error.isprintable()
+    assert len(run.error) <= LONGEST_ERROR
+    assert not (world.site.runs / run.id).exists()  # or mistakes, which cost nothing, would fill the disk
 
 
 @pytest.fixture(scope="module")
@@ -283,3 +292,34 @@ def test_nothing_by_example_in_any_answer(world, browse, make_run):
     answer = browser.get(f"/api/runs/{run.id}", headers=headers).json()
     assert set(answer) == {"id", "number", "file", "status", "error", "scores", "received", "runs_left"}
     assert set(answer["scores"]["NMD(A)"]) == {"score", "low", "high"}
+
+
+def test_bars_tell_no_more_than_the_rounded_numbers():
+    track = Track(competition=Competition(digits=2, log2=False))
+
+    def bars(score):
+        rows = {
+            "uniform": {"score": 0.5, "low": 0.4, "high": 0.6},
+            "team:A": {"score": score, "low": 0.44, "high": 0.46},
+        }
+        return [
+            line.scores["NMD(A)"].bar
+            for line in lines_of(track, {"measures": [{"name": "NMD(A)", "rows": rows}]}, "NMD(A)")
+        ]
+
+    assert bars(0.446) == bars(0.454) != bars(0.456)
+
+
+def test_addresses_without_a_page_are_not_remembered():
+    cache = PageCache()
+
+    def missing():
+        raise LookupError
+
+    async def ask():
+        for number in range(3 * MOST):
+            with pytest.raises(LookupError):
+                await cache.get(f"/c/{number}?", missing)
+
+    asyncio.run(ask())
+    assert len(cache._locks) <= MOST + 1

@@ -177,6 +177,7 @@ def test_first_administrator_and_forgotten_password(world, browse):
     link = re.search(r"http://testserver(/link/[^<]+)", owner.post(f"/admin/users/{anna.id}/link").text)[1]
     fresh = browse()
     assert "A new password for Anna" in fresh.get(link).text
+    assert "A new password for Anna" in fresh.post(link, {"password": "short"}, at=link).text  # and the form again
     assert fresh.post(link, {"password": "another horse"}, at=link).status_code == 303
     assert fresh.get("/account").status_code == 200
     assert signed_in.get("/account").status_code == 303  # signed out everywhere

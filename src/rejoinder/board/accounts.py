@@ -58,7 +58,7 @@ def register(session: Session, name: str, hashed: str, admin: bool = False) -> U
 
 def check_password(session: Session, name: str, password: str) -> User:
     """Return the user of this name and password; it takes as long to find that there is none."""
-    user = session.scalar(select(User).where(User.key == key_of(" ".join(name.split()))))
+    user = session.scalar(select(User).where(User.key == key_of(name)))
     right = _matches(user.password if user else _NOBODY, password)
     if user is None or not right or user.disabled:
         raise UserError("no such name and password")

@@ -38,7 +38,7 @@ def write_archive(site: Site, out: Path) -> None:
 def _track(site: Site, track: Track, out: Path) -> dict[str, Any]:
     by = track.measures[0]["name"]
     final = track.final if track.competition.state == "closed" else None
-    place = f"results/{track.competition.slug}-{track.slug}"
+    place = f"results/{track.competition.slug}/{track.slug}"
     folder = results_folder(site, track)
     if final and folder and folder.is_dir():
         shutil.copytree(folder, out / place)

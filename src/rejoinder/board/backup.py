@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from alembic.util import CommandError
 from sqlalchemy import JSON, Boolean, Connection, DateTime, LargeBinary, MetaData, Table, insert, select
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from rejoinder.board.database import Database, sqlite_url
 from rejoinder.board.site import PARTS, Site, make_folder
@@ -17,6 +19,8 @@ from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, write_atomically
 
 _VERSIONS = "alembic_version"
+_UNFIT = (LookupError, AttributeError, TypeError, ValueError, SQLAlchemyError, CommandError)
+"""What rows or a revision that no board has written lead to."""
 
 
 def write_backup(site: Site, out: Path) -> None:
@@ -80,7 +84,10 @@ def read_backup(path: Path, folder: Path, database: str | None = None) -> None:
             restored = Database(database or sqlite_url(folder))
             _fill(restored, archive)
             restored.close()
-    except (tarfile.TarError, KeyError, OSError, EOFError) as error:
+    except (UserError, OperationalError):
+        shutil.rmtree(folder)
+        raise
+    except (tarfile.TarError, OSError, EOFError, *_UNFIT) as error:
         shutil.rmtree(folder)
         raise BadInputError(path, f"not a backup of a board, or a damaged one ({error})") from None
     except BaseException:
@@ -105,5 +112,6 @@ def _fill(restored: Database, archive: tarfile.TarFile) -> None:
 
 def _read(archive: tarfile.TarFile, name: str) -> bytes:
     member = archive.extractfile(name)
-    assert member is not None
+    if member is None:
+        raise KeyError(f"{name} is no file")
     return member.read()

@@ -52,7 +52,7 @@ def lines_of(track: Track, standings: dict[str, Any] | None, by: str) -> list[Li
     """Return the rows in order of a measure, those without a score by it last."""
     columns = {column["name"]: column["rows"] for column in (standings or {}).get("measures", [])}
     names = dict.fromkeys([*columns.get(by, {}), *(name for rows in columns.values() for name in rows)])
-    bars = {name: _bars(rows) for name, rows in columns.items()}
+    bars = {name: _bars(rows, track.competition.digits) for name, rows in columns.items()}
     return [
         Line(
             name.removeprefix(TEAM),
@@ -63,14 +63,16 @@ def lines_of(track: Track, standings: dict[str, Any] | None, by: str) -> list[Li
     ]
 
 
-def _bars(rows: dict[str, dict[str, float]]) -> dict[str, tuple[float, float, float]]:
-    least, most = min(row["low"] for row in rows.values()), max(row["high"] for row in rows.values())
+def _bars(rows: dict[str, dict[str, float]], digits: int) -> dict[str, tuple[float, float, float]]:
+    """Place the rounded scores: a bar must not tell more than the number beside it."""
+    ends = {name: [round(row[key], digits) for key in ("low", "score", "high")] for name, row in rows.items()}
+    least, most = min(low for low, _, _ in ends.values()), max(high for _, _, high in ends.values())
     width = (most - least) or 1.0
 
     def place(value: float) -> float:
         return round(2 + 96 * (value - least) / width, 1)
 
-    return {name: (place(row["low"]), place(row["score"]), place(row["high"])) for name, row in rows.items()}
+    return {name: (place(low), place(score), place(high)) for name, (low, score, high) in ends.items()}
 
 
 class Point(msgspec.Struct, frozen=True):

@@ -20,8 +20,8 @@ def clean_name(text: str, what: str) -> str:
 
 
 def key_of(name: str) -> str:
-    """Return a name as it is compared: two that differ in letter case or width alone are one."""
-    return unicodedata.normalize("NFKC", name).casefold()
+    """Return a name as it is compared: two that differ in letter case, width or white space alone are one."""
+    return " ".join(unicodedata.normalize("NFKC", name).split()).casefold()
 
 
 def slug_of(name: str, taken: set[str]) -> str:
@@ -35,4 +35,9 @@ def slug_of(name: str, taken: set[str]) -> str:
 def clean_filename(text: str) -> str:
     """Return the last part of a file's name without what cannot be printed; it is shown and never opened."""
     last = re.split(r"[/\\]", text)[-1]
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in last)[:100] or "run"
+    return printable(last[:100]) or "run"
+
+
+def printable(text: str) -> str:
+    """Return a text without what cannot be printed; PostgreSQL refuses a text with a NUL in it."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

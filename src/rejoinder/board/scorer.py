@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from rejoinder.board.names import printable
 from rejoinder.board.vectors import choose_online, pack, pack_chosen, unpack, unpack_chosen
 from rejoinder.comparison import Comparison, Settings, compare
 from rejoinder.errors import UserError
@@ -41,6 +42,8 @@ SMALL = 16 << 20
 """Bytes that any gzipped run may unpack to."""
 MOST_ROWS = 20_000_000
 """Of a Parquet run: a few packed kilobytes can claim to be billions."""
+LONGEST_ERROR = 1000
+"""Letters of what is said against a run: a message may quote from the file, where a name can be of megabytes."""
 
 
 class Files(msgspec.Struct, frozen=True):
@@ -182,7 +185,7 @@ def _named(error: UserError, name: str, paths: tuple[Path, ...]) -> str:
     text = str(error)
     for path in paths:
         text = text.replace(str(path), name)
-    return text.replace(paths[0].name, name)
+    return printable(text.replace(paths[0].name, name)[:LONGEST_ERROR])
 
 
 def _means(scores: Mapping[str, Floats]) -> dict[str, dict[str, float]]:

@@ -172,11 +172,14 @@ def claim(session: Session) -> Submission | None:
 
 
 def refuse(site: Site, submission_id: str, error: str) -> None:
-    """Record what is wrong with a file, which gives its quota slot back."""
+    """Record what is wrong with a file, which gives its quota slot back; the file goes, or mistakes fill the disk."""
     with site.database.writing() as session:
         submission = _locked(session, submission_id)
         if submission.status == WAITING:
             submission.status, submission.error, submission.scored = REFUSED, error, now()
+        refused = submission.status == REFUSED
+    if refused:
+        run_file(site, submission_id).unlink(missing_ok=True)
 
 
 def _locked(session: Session, submission_id: str) -> Submission:
@@ -244,9 +247,9 @@ def pick(session: Session, submission: Submission, picked: bool) -> None:
 
 
 def sweep(site: Site) -> None:
-    """Remove files that were being received when a server died; rows come after files, so no row misses them."""
+    """Remove files that a server was receiving or refusing when it died; rows come after files, so none is missed."""
     with site.database.reading() as session:
-        known = set(session.scalars(select(Submission.id)))
+        known = set(session.scalars(select(Submission.id).where(Submission.status != REFUSED)))
     old = now().timestamp() - 3600  # younger ones may be another server's
     for path in site.runs.iterdir():
         if path.name not in known and path.stat().st_mtime < old:

@@ -82,12 +82,16 @@ def logout(visitor: SignedIn) -> Response:
 def link_page(visitor: Anyone, secret: str) -> Response:
     """Show the form behind a one-time link."""
     visitor.board.limits.secrets.check(visitor.address)
+    return _link(visitor, secret)
+
+
+def _link(visitor: Visitor, secret: str, status: int = 200, **values: Any) -> Response:
     with visitor.board.site.database.reading() as session:
         link = accounts.find_link(session, secret)
         user = session.get(User, link.user_id) if link and link.user_id else None
     if link is None:
         raise HTTPException(404, "this link was used already, or is too old")
-    return visitor.page("link.html", secret=secret, owner=user)
+    return visitor.page("link.html", status, secret=secret, owner=user, **values)
 
 
 @router.post("/link/{secret}", dependencies=form)
@@ -100,7 +104,7 @@ def link(visitor: Anyone, secret: str, name: Text = "", password: Text = "") -> 
             user = accounts.use_link(session, secret, name, hashed)
             audit.note(session, user, "used a one-time link", user.name)
     except UserError as error:
-        return visitor.page("link.html", 400, secret=secret, owner=None, error=error, name=name)
+        return _link(visitor, secret, 400, error=error, name=name)
     return _sign_in(visitor, user, "/admin" if user.admin else "/")
 
 

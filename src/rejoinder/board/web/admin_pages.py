@@ -188,7 +188,9 @@ async def _save(sent: FormData, folder: Path) -> dict[str, list[Path]]:
     for kind, paths in saved.items():
         for file in sent.getlist(kind):
             if isinstance(file, UploadFile) and file.filename:
-                path = folder / kind / clean_filename(file.filename).lstrip(".")
+                path = folder / kind / (clean_filename(file.filename).lstrip(".") or kind)
+                if path in paths:
+                    raise UserError(f"{kind}: two files are called {path.name}")
                 path.parent.mkdir(exist_ok=True)
                 with path.open("xb") as copy:
                     while chunk := await file.read(1 << 20):

@@ -24,7 +24,7 @@ class PageCache:
         lock = self._locks.setdefault(address, asyncio.Lock())
         if lock.locked() and address in self._pages:
             return self._pages[address][1]
-        if len(self._pages) > MOST:
+        if len(self._locks) > MOST:  # there is one for every page, and for every address without one
             self._pages.clear()
             self._locks.clear()
         async with lock:

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from rejoinder.board import submissions
 from rejoinder.board.models import WAITING, Submission, Track, User
 from rejoinder.board.web.visitor import Board
+from rejoinder.errors import UserError
 
 PATIENCE = 8.0
 """Seconds to wait for a score before answering that it is still to come."""
@@ -21,9 +22,9 @@ async def take_run(board: Board, user: User, track: Track, name: str, chunks: As
     stored = await submissions.receive(board.site, name, chunks, board.most_bytes)
     try:
         submission = await _accepted(board, stored, user, track.id)
-    except BaseException:
+    except UserError:
         submissions.discard(board.site, stored)
-        raise
+        raise  # whatever else happens, the row may be there: the file stays, and is swept away if it is not
     board.jobs.wake()
     async for _ in _pauses(PATIENCE):
         if await run_in_threadpool(_is_done, board, submission.id):
