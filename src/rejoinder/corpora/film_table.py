@@ -29,8 +29,7 @@ def read_films(path: Path) -> Iterator[Film]:
     table = _read(path)
     lower = {name.lower().replace(" ", "_"): name for name in table.columns}
     if "title" not in lower:
-        found = " ".join(", ".join(table.columns).split())  # in one line, even where a quote was left open
-        raise BadInputError(path, f"no such column; found {found}", field="title")
+        raise BadInputError(path, f"no such column; found {', '.join(table.columns)}", field="title")
     chosen = {
         relation: lower[name]
         for relation, names in COLUMNS.items()

@@ -105,8 +105,7 @@ def _scan(path: Path, columns: Mapping[str, type[pl.DataType]]) -> pl.LazyFrame:
     chosen = dict(zip(columns, names[::2], strict=False)) if dat else {name: name for name in columns}
     missing = next((name for name in columns if chosen.get(name) not in names), None)
     if missing:
-        found = " ".join(", ".join(names).split())  # in one line, even where a quote was left open
-        raise BadInputError(path, f"no such column; found {found}", field=missing)
+        raise BadInputError(path, f"no such column; found {', '.join(names)}", field=missing)
     return table.select(pl.col(chosen[name]).cast(kind).alias(name) for name, kind in columns.items())
 
 
