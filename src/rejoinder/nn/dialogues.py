@@ -29,9 +29,10 @@ class RankingSettings:
     known: int = 0
     """Words of the vocabulary."""
     loss: Literal["softmax", "binary"] = "softmax"
-    """softmax: the right reply among the batch's, or among `negatives`; binary: right or wrong, one wrong for each."""
+    """softmax: the right reply among the batch's, or among `negatives`; binary, for networks that encode both apart:
+    right or wrong, one wrong for each."""
     negatives: int = 0
-    """Wrong replies for each context, where the network reads both together; 0: those of the batch."""
+    """Wrong replies for each context, at least one, where the network reads both together; others take the batch's."""
     hard: float = 0.0
     """Share of these that the network of `miner` holds for likely; the others are any."""
     batch: int = 128

@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from rejoinder.corpora.dictionary import Dictionary, build_dictionary
 from rejoinder.corpora.ragged import Ragged, group
@@ -20,7 +19,6 @@ from rejoinder.tasks.selection import SelectionTask
 from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
-Floats = NDArray[np.float32]
 _WORDS = "words.parquet"
 _BLOCK = 20_000
 
@@ -86,17 +84,14 @@ class Embeddings(SelectionSystem):
         network = Network(EmbeddingSettings(len(self.dictionary), self.settings.dimension, self.settings.dictionaries))
         load_trained(network, self.trained)
 
-        def vectors(table: torch.nn.EmbeddingBag, texts: list[str]) -> Floats:
+        def laid(texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
             rows = self.dictionary.parse(texts).rows()
-            with torch.no_grad():
-                symbols, starts = bags(rows.values, rows.starts, np.arange(len(rows)))
-                summed = table(torch.from_numpy(symbols), torch.from_numpy(starts)).numpy()
-            found: Floats = summed / np.sqrt(np.maximum(rows.lengths, 1))[:, None].astype(np.float32)
-            return found
+            symbols, starts = bags(rows.values, rows.starts, np.arange(len(rows)))
+            return torch.from_numpy(symbols), torch.from_numpy(starts)
 
-        said = vectors(network.said, task.contexts())
-        replied = vectors(network.replied, task.options["text"].to_list())
-        run = rank_by_products(task, "supervised embeddings", said, replied, watch)
+        with torch.no_grad():
+            said, replied = network(laid(task.contexts()), laid(task.options["text"].to_list()))
+        run = rank_by_products(task, "supervised embeddings", said.numpy(), replied.numpy(), watch)
         choices = run.choices.join(self._named(task), on=["example", "option"], how="anti", maintain_order="left")
         return msgspec.structs.replace(run, choices=choices)
 

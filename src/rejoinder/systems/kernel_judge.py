@@ -97,7 +97,7 @@ class KernelJudge(JudgementSystem):
     def _fit_turns(self, views: Views, answers: Answers, rng: np.random.Generator) -> Floats:
         """Learn a question about turns; return each turn's prediction without its dialogue."""
         found = np.zeros((len(views.table.place), len(answers.question.labels)), dtype=np.float32)
-        rows = _turn_rows(views.table, answers)
+        rows = views.table.rows(answers.example, answers.turn)
         texts, dense = self._turn_views(views)
         for role in range(len(answers.question.roles or ())):
             columns = _columns(answers.question, role)
@@ -183,7 +183,8 @@ class KernelJudge(JudgementSystem):
         answered = {}
         for name, answers in asked.items():
             if known.get(name) == answers.question:
-                rows = slice(None) if answers.question.roles is None else _turn_rows(views.table, answers)
+                about_turns = answers.question.roles is not None
+                rows = views.table.rows(answers.example, answers.turn) if about_turns else slice(None)
                 answered[name] = _normalised(found[name][rows], answers)
         return JudgementRun("kernel", answered)
 
@@ -241,11 +242,6 @@ class _Learned(msgspec.Struct, frozen=True):
 
 def _columns(question: Question, role: int) -> Integers:
     return np.array([question.labels.index(label) for label in question.allowed(role)])
-
-
-def _turn_rows(table: TurnTable, answers: Answers) -> Integers:
-    """Return the table's row of each of the answers' rows."""
-    return np.asarray(np.searchsorted(table.dialogue, answers.example) + answers.turn)
 
 
 def _sample(rows: Integers, dialogue: Integers, most: int, rng: np.random.Generator) -> Integers:

@@ -184,7 +184,7 @@ def _rows(table: TurnTable, answers: Answers) -> NDArray[np.intp]:
     """Return where each row of the answers is among the dialogues, or among all turns."""
     if answers.question.roles is None:
         return answers.example
-    return np.asarray(np.searchsorted(table.dialogue, answers.example) + answers.turn)
+    return table.rows(answers.example, answers.turn)
 
 
 def _truths(truth: JudgementTruth, table: TurnTable) -> dict[str, NDArray[np.float32]]:

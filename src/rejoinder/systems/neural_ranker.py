@@ -44,8 +44,9 @@ class Stage:
     network: MatchSettings = field(default_factory=MatchSettings)
     training: Training = field(default_factory=Training)
     loss: Literal["softmax", "binary"] = "softmax"
+    """binary: right or wrong, for networks that encode context and reply apart."""
     negatives: int = 0
-    """Wrong replies for each context, where the network reads both together."""
+    """Wrong replies for each context, at least one, where the network reads both together."""
     hard: float = 0.0
     """Share of these that the last two-tower stage before this one holds for likely."""
 

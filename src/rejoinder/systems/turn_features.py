@@ -86,6 +86,10 @@ class TurnTable(msgspec.Struct, frozen=True):
         """How many dialogues there are up to the last that has a turn."""
         return int(self.dialogue.max(initial=-1)) + 1
 
+    def rows(self, dialogue: Integers, place: Integers) -> Integers:
+        """Return the rows of turns, by the number of their dialogue and their place in it."""
+        return np.asarray(np.searchsorted(self.dialogue, dialogue) + place)
+
     def neighbours(self, by: int) -> Integers:
         """Return the row of the turn `by` places later in the same dialogue, or -1."""
         there = self.place + by
