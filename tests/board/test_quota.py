@@ -11,7 +11,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from rejoinder.board.models import Entry, Submission, SubmissionScores, now
+from rejoinder.board.models import Competition, Entry, Submission, SubmissionScores, Track, now
+from rejoinder.board.scorer_process import UNLIMITED, ScorerProcess
+from rejoinder.board.standings import finish
 from rejoinder.board.submissions import QuotaError, runs_left
 
 
@@ -122,3 +124,32 @@ def test_quotas_are_by_team_and_track(world, make_run):
         assert world.hand_in(user, track, make_run(0.5)).status == "scored"
     with pytest.raises(QuotaError):
         world.hand_in(anna, second, make_run(0.5))
+
+
+def test_a_run_of_the_last_moment_is_in_the_final_table(world, make_run):
+    track, users = world.competition(), [world.user(name, f"Team {name}") for name in ("Anna", "Bert")]
+    world.hand_in(users[0], track, make_run(0.5))
+
+    class Late(ScorerProcess):
+        """Compares runs while one more is accepted, which was on its way when the competition closed."""
+
+        def ask(self, request):
+            for closes in (now() + timedelta(1), now()):
+                with world.site.database.writing() as session:
+                    session.get_one(Competition, track.competition_id).closes = closes
+                if closes > now():
+                    world.hand_in(users[1], track, make_run(0.6))
+            return super().ask(request)
+
+    with world.site.database.writing() as session:
+        session.get_one(Competition, track.competition_id).closes = now()
+    with Late(UNLIMITED) as late:
+        finish(world.site, late)
+    with world.site.database.reading() as session:
+        assert session.get_one(Track, track.id).final is None
+    with ScorerProcess(UNLIMITED) as scorer:
+        finish(world.site, scorer)
+    with world.site.database.reading() as session:
+        rows = session.get_one(Track, track.id).final["measures"][0]["rows"]
+    assert {"Team Anna-run1", "Team Bert-run1"} <= set(rows)
+    assert len(list(world.site.results.iterdir())) == 1

@@ -69,10 +69,11 @@ def finish(site: Site, scorer: ScorerProcess) -> int:
         due = [track for track in session.scalars(closed) if track.final is None and not _waits(session, track)]
         rows = {track.id: _final_rows(session, track) for track in due}
     for track in due:
+        runs = [row.name for row in rows[track.id]]
         folder = site.results / f"{track.id}-{new_id()}"
         title = f"{track.competition.name}, {track.name}"
         found = scorer.ask(Compare(title, track.measures, rows[track.id], str(folder))) if rows[track.id] else {}
-        _record_final(site, track.id, {"measures": [], **found, "folder": folder.name})
+        _record_final(site, track.id, runs, {"measures": [], **found, "folder": folder.name})
     return len(due)
 
 
@@ -81,13 +82,19 @@ def _waits(session: Session, track: Track) -> bool:
     return session.scalar(waiting) is not None
 
 
-def _record_final(site: Site, track_id: str, final: dict[str, Any]) -> None:
+def _record_final(site: Site, track_id: str, runs: list[str], final: dict[str, Any]) -> None:
     with site.database.writing() as session:
         track = session.get(Track, track_id)
-        if track and track.competition.state == "closed" and track.final is None:
+        if track and track.competition.state == "closed" and track.final is None and _is_whole(session, track, runs):
             track.final = final
             return
-    shutil.rmtree(site.results / final["folder"], ignore_errors=True)  # reopened, or another server was quicker
+    # reopened, or another server was quicker, or a run was accepted in the last moment: it is made again
+    shutil.rmtree(site.results / final["folder"], ignore_errors=True)
+
+
+def _is_whole(session: Session, track: Track, runs: list[str]) -> bool:
+    """Whether these are still all runs of a final table."""
+    return not _waits(session, track) and {run.label for run in final_runs(session, track)} <= set(runs)
 
 
 def final_runs(session: Session, track: Track) -> list[Submission]:
