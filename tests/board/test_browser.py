@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
-from rejoinder.board.models import Track
+from rejoinder.board.models import Submission, Team, Track
 from rejoinder.board.standings import is_stale
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -133,7 +134,7 @@ def test_a_whole_competition(play, chromium):
 
 
 def test_dropping_a_file_shows_its_name_and_the_quota_error(play, chromium):
-    _, track, server, folder = play
+    world, track, server, folder = play
     anna = Person(chromium, server.url)
     anna.go("/register").fill(Name="Anna", Password="correct horse").press("Register")
     anna.fill(**{"Team name": "Team X"}).press("Make the team").go(f"/c/{track.competition.slug}/{track.slug}/runs")
@@ -155,6 +156,9 @@ def test_dropping_a_file_shows_its_name_and_the_quota_error(play, chromium):
     second.get_by_label("Choose a run file").set_input_files(folder / "good.json")
     second.get_by_role("button", name="Check and score").click()
     playwright.expect(second.get_by_text("the quota is used up")).to_be_visible()
+    with world.site.database.reading() as session:
+        own = select(Submission.filename, Submission.status).join(Team).where(Team.name == "Team X")
+        assert sorted(map(tuple, session.execute(own))) == [("better.json", "scored"), ("dropped.json", "scored")]
 
 
 def test_everything_works_without_scripts(play, chromium):
