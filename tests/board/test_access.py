@@ -4,9 +4,11 @@ import re
 
 import pytest
 from fastapi.routing import APIRoute
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from rejoinder.board.web.app import Options, create_app
+from rejoinder.board.web.visitor import address_of
 
 ROLES = ("nobody", "member", "teammate", "stranger", "administrator")
 ANYONE, MEMBER, TEAM, OWN_TEAM, ADMIN, TOKEN = (
@@ -270,3 +272,18 @@ def test_secrets_are_kept_as_hashes(world, browse):
     assert "$argon2id$" in stored
     for secret in secrets:
         assert secret not in stored
+
+
+@pytest.mark.parametrize(
+    ("host", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_tries_are_counted_by_network(host, counted):
+    assert address_of(Request({"type": "http", "client": (host, 1234)})) == counted

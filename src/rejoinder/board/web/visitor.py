@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
+from ipaddress import IPv6Address
 from typing import Annotated, Any
 
 import jinja2
@@ -102,7 +103,17 @@ class Visitor(msgspec.Struct, frozen=True):
     @property
     def address(self) -> str:
         """Return where the request comes from, for rate limits."""
-        return self.request.client.host if self.request.client else "unknown"
+        return address_of(self.request)
+
+
+def address_of(request: Request) -> str:
+    """Return where a request comes from; of an IPv6 address the first half, as one person has all of the second."""
+    host = request.client.host if request.client else "unknown"
+    try:
+        address = IPv6Address(host)
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
 
 
 class SignInError(Exception):
@@ -159,7 +170,7 @@ def token_holder(request: Request) -> User:
             user = accounts.find_bearer(session, secret.strip())
         if user:
             return user
-        board.limits.secrets.check(request.client.host if request.client else "unknown")
+        board.limits.secrets.check(address_of(request))
         problem = "the board does not know this token; make one on your account page"
     raise HTTPException(401, problem, {"WWW-Authenticate": "Bearer"})
 
