@@ -125,6 +125,12 @@ def test_a_diverging_loss_is_said_so(work):
         train(work("a", replace(SETTINGS, rate=1e30, clip=0)))
 
 
+def test_nothing_to_learn_from_is_said_so(work, monkeypatch):
+    monkeypatch.setattr(Line, "batches", lambda self, epoch: [])
+    with pytest.raises(UserError, match="nothing to learn from"):
+        train(work("a", SETTINGS))
+
+
 def test_changed_settings_start_anew_and_the_same_go_on(work):
     folder = work("a", SETTINGS)
     train(folder)

@@ -213,8 +213,8 @@ def _versions() -> dict[str, str]:
 
 
 def _renew_work(work: Path, card: ModelCard) -> None:
-    """Keep what an interrupted training of the same card left behind; of another, nothing."""
-    content = msgspec.json.encode(card)
+    """Keep what an interrupted training of the same card left behind, by whatever versions; of another, nothing."""
+    content = msgspec.json.encode(msgspec.structs.replace(card, versions={}))
     mark = work / _WORK_CARD
     if not mark.is_file() or mark.read_bytes() != content:
         shutil.rmtree(work, ignore_errors=True)
