@@ -170,7 +170,7 @@ class _Loop:
     def run(self, watch: Watch) -> None:
         self._resume()
         first = self._batches(0)
-        if self.training.epochs and not first:
+        if self.training.epochs and len(first) == 0:
             raise UserError("there is nothing to learn from: no example has an answer")
         self.steps = self.training.epochs * math.ceil(len(first) / self.training.accumulate)
         with watch("training", self.training.epochs * len(first)) as advance:
