@@ -97,13 +97,13 @@ def parse(kb: KnowledgeBase, texts: Mapping[str, Sequence[str]], repetitions: in
         ours = timings["Rejoinder"]
         others = [timing(timings["flashtext"]), ratio(timings["flashtext"].median, ours.median)] if peer else ["", ""]
         used = processor(calls["Rejoinder"], repetitions)
-        slowest = min(slowest, len(said) / used)
+        slowest = min(slowest, len(said) / ours.median)
         speeds = [f"{len(said) / taken:,.0f}" for taken in (ours.median, used)]
         rows.append([f"{len(said):,} messages of {name}", timing(ours), *speeds, *others])
     header = ("texts", "Rejoinder", "per second", "per second of a processor", "flashtext", "ratio")
     notes = () if peer else ("flashtext is left out: it is not installed.",)
     goal = Goal(
-        f"at least {PER_SECOND:,} utterances parsed in a second of one processor",
+        f"at least {PER_SECOND:,} utterances parsed in a second",
         f"{slowest:,.0f}",
         slowest >= PER_SECOND,
     )

@@ -89,7 +89,7 @@ def _training() -> Table:
         rows.append(
             [path.parent.name, f"{history[-1]['step']:,}", f"{seconds:,.0f} s", f"{max(checks, default=0):.3f}"]
         )
-    note = "The last stage of each recipe's training, on one H200; scoring dev is not counted."
+    note = "The last stage of each recipe's training, as its own record has it; scoring dev is not counted."
     return Table("Training", ["model", "steps", "time", "MRR on dev"], rows, [note])
 
 

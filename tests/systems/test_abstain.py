@@ -52,52 +52,52 @@ def trained(dev, **settings):
 
 
 @pytest.fixture(scope="module")
-def test_task():
+def asked():
     return task_of(3001, seed=2)
 
 
-def test_none_takes_its_place_by_its_probability(test_task):
-    run = trained(task_of(1000, seed=1)).predict(test_task)
-    truth = test_task.truth()
+def test_none_takes_its_place_by_its_probability(asked):
+    run = trained(task_of(1000, seed=1)).predict(asked)
+    truth = asked.truth()
     assert run.choices.group_by("example").len()["len"].unique().to_list() == [OPTIONS + 1]
     assert run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy() == pytest.approx(1)
     assert calibration_error(of_none(run, truth)) < 0.03
     assert calibration_error(of_best_option(run, truth)) < 0.05
 
 
-def test_abstaining_scores_better_than_always_answering(test_task):
-    truth = test_task.truth()
-    always = score(Noisy(None).predict(test_task), truth, ["DSTC7"])["DSTC7"].mean()
-    perhaps = score(trained(task_of(1000, seed=1)).predict(test_task), truth, ["DSTC7"])["DSTC7"].mean()
+def test_abstaining_scores_better_than_always_answering(asked):
+    truth = asked.truth()
+    always = score(Noisy(None).predict(asked), truth, ["DSTC7"])["DSTC7"].mean()
+    perhaps = score(trained(task_of(1000, seed=1)).predict(asked), truth, ["DSTC7"])["DSTC7"].mean()
     answered = task_of(3001, seed=2, without=0.0)
     subtask_1 = score(Noisy(None).predict(answered), answered.truth(), ["DSTC7"])["DSTC7"].mean()
     assert perhaps > always + 0.1
     assert perhaps > subtask_1 - 0.05
 
 
-def test_it_can_be_learned_where_every_example_has_an_answer(test_task):
+def test_it_can_be_learned_where_every_example_has_an_answer(asked):
     system = trained(task_of(1000, seed=1, without=0.0))
-    assert calibration_error(of_none(system.predict(test_task), test_task.truth())) < 0.03
+    assert calibration_error(of_none(system.predict(asked), asked.truth())) < 0.03
 
 
 @pytest.mark.parametrize("precision", [0.8, 0.95])
-def test_a_wanted_precision_is_kept(test_task, precision):
-    run = trained(task_of(2000, seed=1), precision=precision).predict(test_task)
+def test_a_wanted_precision_is_kept(asked, precision):
+    run = trained(task_of(2000, seed=1), precision=precision).predict(asked)
     first = run.choices.group_by("example", maintain_order=True).first()
     given = first.filter(pl.col("option") != NONE)
-    right = given.join(test_task.truth().correct, on=["example", "option"], how="semi").height
+    right = given.join(asked.truth().correct, on=["example", "option"], how="semi").height
     assert right / given.height > precision - 0.03
     assert given.height > 500
 
 
-def test_it_is_saved_and_loaded(test_task, tmp_path):
+def test_it_is_saved_and_loaded(asked, tmp_path):
     system = trained(task_of(500, seed=1), precision=0.9)
     system.save(tmp_path)
     again = Abstain(system.settings)
     again.parts = system.parts
     again.load(tmp_path)
-    assert isinstance(again.predict(test_task), SelectionRun)
-    assert again.predict(test_task).choices.equals(system.predict(test_task).choices)
+    assert isinstance(again.predict(asked), SelectionRun)
+    assert again.predict(asked).choices.equals(system.predict(asked).choices)
 
 
 def test_what_cannot_be_learned_is_said():
