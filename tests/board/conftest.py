@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -204,16 +205,32 @@ class Browser:
         return self
 
 
-@pytest.fixture
-def application(site: Site):
+@contextmanager
+def served(site: Site) -> Iterator[TestClient]:
+    """Serve a board in this process."""
     app = create_app(site, Options(url="http://testserver", scorers=1))
     with TestClient(app, follow_redirects=False) as client:
         yield client
 
 
 @pytest.fixture
+def application(site: Site) -> Iterator[TestClient]:
+    with served(site) as client:
+        yield client
+
+
+@pytest.fixture
 def browse(application: TestClient) -> Callable[[], Browser]:
     return lambda: Browser(TestClient(application.app, follow_redirects=False))
+
+
+@pytest.fixture
+def somewhere(make_world: Callable[..., World], database_url: str | None) -> Iterator[tuple[World, Browser]]:
+    """Return a board on SQLite, then one on PostgreSQL, and the browser of its administrator."""
+    world = make_world(database_url)
+    world.user("Olga", admin=True)
+    with served(world.site) as client:
+        yield world, Browser(client).sign_in("Olga")
 
 
 def free_port() -> int:
@@ -225,8 +242,12 @@ def free_port() -> int:
 class Server:
     """A board in a process of its own."""
 
-    def __init__(self, folder: Path, database: str | None = None, scorers: int = 2) -> None:
+    def __init__(
+        self, folder: Path, database: str | None = None, scorers: int = 2, url: str = "", trusted: str = ""
+    ) -> None:
         self.folder, self.database, self.scorers = folder, database, scorers
+        self.more = ["--url", url] if url else []
+        self.environment = {**os.environ, "FORWARDED_ALLOW_IPS": trusted} if trusted else None
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = folder.parent / f"server-{self.port}.txt"
@@ -234,10 +255,10 @@ class Server:
 
     def start(self) -> "Server":
         command = [sys.executable, "-c", "from rejoinder.cli import main; main()", "board", "serve", str(self.folder)]
-        command += ["--port", str(self.port), "--scorers", str(self.scorers)]
+        command += ["--port", str(self.port), "--scorers", str(self.scorers), *self.more]
         command += ["--database", self.database] if self.database else []
         with self.output.open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=output)
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, env=self.environment)
         for _ in range(600):
             try:
                 with urllib.request.urlopen(self.url, timeout=5):

@@ -53,6 +53,7 @@ def test_init_sample(cli, tmp_path):
         (["serve", "nowhere"], "nowhere is no board; make one with `rejoinder board init nowhere`"),
         (["init", "new", "--database", "mysql://x"], "mysql is not supported"),
         (["init", "new", "--database", "x"], "expected a URL such as"),
+        (["init", "new", "--database", "postgresql://board@127.0.0.1:9/x"], "error: database: connection failed"),
         (["submit", "run.json", "--to", "http://x", "--token", "t"], "expected a track's address"),
         (["submit", "run.json", "--to", "http://127.0.0.1:9/c/a/b", "--token", "t"], "run.json: no such file"),
     ],
@@ -63,6 +64,14 @@ def test_mistakes(cli, tmp_path, monkeypatch, arguments, message):
     assert code == 2
     assert message in err
     assert not (tmp_path / "new").exists()
+
+
+def test_databases_that_are_none(cli, tmp_path):
+    cli("board", "init", tmp_path / "board")
+    (tmp_path / "board" / "board.db").write_text("no database")
+    code, _, err = cli("board", "backup", tmp_path / "board", "--out", tmp_path / "b.tar")
+    assert (code, err) == (2, "error: database: file is not a database\n")
+    assert not (tmp_path / "b.tar").exists()
 
 
 def test_missing_libraries(cli, tmp_path, monkeypatch):
@@ -170,8 +179,8 @@ def test_bad_backups(cli, tmp_path, world):
         ("tables/users.jsonl", None),
     ],
 )
-def test_backups_that_no_board_wrote(cli, tmp_path, site, name, content):
-    write_backup(site, tmp_path / "good.tar")
+def test_backups_that_no_board_wrote(cli, tmp_path, make_world, database_url, name, content):
+    write_backup(make_world().site, tmp_path / "good.tar")
     with tarfile.open(tmp_path / "good.tar") as good, tarfile.open(tmp_path / "evil.tar", "w") as evil:
         for member in good:
             if member.name != name:
@@ -179,9 +188,15 @@ def test_backups_that_no_board_wrote(cli, tmp_path, site, name, content):
         other = tarfile.TarInfo(name)
         other.size, other.type = len(content or b""), tarfile.REGTYPE if content else tarfile.DIRTYPE
         evil.addfile(other, io.BytesIO(content or b""))
-    code, _, err = cli("board", "restore", tmp_path / "evil.tar", tmp_path / "new")
+    where = ["--database", database_url] if database_url else []
+    code, _, err = cli("board", "restore", tmp_path / "evil.tar", tmp_path / "new", *where)
     assert (code, "evil.tar: not a backup of a board" in err) == (2, True)
     assert not (tmp_path / "new").exists()
+    if database_url:  # nothing half-made: the right archive still fits
+        code, _, err = cli("board", "restore", tmp_path / "good.tar", tmp_path / "new", *where)
+        assert code == 0, err
+        code, _, err = cli("board", "restore", tmp_path / "good.tar", tmp_path / "newer", *where)
+        assert (code, "the database holds tables already; give an empty one" in err) == (2, True)
 
 
 def test_the_archive_has_a_place_for_every_competition(world, cli, tmp_path):

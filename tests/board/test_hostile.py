@@ -188,6 +188,63 @@ def test_injection_through_names_files_and_markdown(world, browse, make_run, bad
     assert (lost.status_code, lost.text.count("<script")) == (404, 1)
 
 
+RULES = {
+    "opens": "2020-01-01T00:00",
+    "closes": "2120-01-01T00:00",
+    "quota": "5",
+    "share": "50",
+    "digits": "3",
+    "finals": "1",
+}
+
+
+def test_a_text_that_postgresql_refuses(somewhere, make_run):
+    world, olga = somewhere
+    track, user = world.competition(), world.user("Anna", "Team A")
+    world.hand_in(user, track, make_run(0.5), "run\0.json")
+    refused = [
+        ("/login", {"name": "An\0na", "password": "correct horse"}, "no such name and password"),
+        ("/register", {"name": "An\0na", "password": "correct horse"}, "name: expected 2 to 40 letters"),
+        ("/team", {"name": "Team\0"}, "team: expected 2 to 40 letters"),
+        ("/account/tokens", {"name": "\0\0"}, "token&#39;s name: expected 2 to 40 letters"),
+        ("/admin/new", {**RULES, "name": "Con\0test"}, "name: expected 2 to 40 letters"),
+    ]
+    for path, sent, error in refused:
+        answer = olga.post(path, sent)
+        assert (answer.status_code, error in answer.text) == (400, True), (path, answer.text)
+    made = olga.post("/admin/new", {**RULES, "name": "Second", "description": "some\0thing"})
+    assert "some\ufffdthing" in olga.get(made.headers["location"]).text
+    path = f"/admin/c/{track.competition.slug}/tracks"
+    for sent in ({"language": "En\0glish"}, {"measures": "NMD(\0)"}):
+        files = {"truth": ("t\0.json", world.truth_file.read_bytes())}
+        answer = olga.client.post(path, data={"csrf": olga.token("/account"), **sent}, files=files)
+        assert answer.status_code == 400
+    for path in (
+        "/c/%00",
+        "/c/contest/%00",
+        "/runs/%00",
+        "/join/%00",
+        "/link/%00",
+        "/c/contest/english-quality/tables/%00",
+    ):
+        assert olga.get(path).status_code == 404, path
+    for path in ("/admin/users/%00/link", "/admin/c/%00", "/admin/c/%00/close"):
+        assert olga.post(path).status_code == 404, path
+    assert olga.post("/account/tokens/%00/revoke").status_code == 303
+    assert olga.get("/api/me", headers={"Authorization": "Bearer a%00"}).status_code == 401
+
+
+def test_a_long_description_is_told_so_and_kept(world, browse):
+    olga = browse().sign_in(world.user("Olga", admin=True).name)
+    sent = {**RULES, "name": "Long"}
+    for letter in ("长", "𠮷"):  # 9 and 12 bytes on the way
+        answer = olga.post("/admin/new", {**sent, "description": letter * 50_001})
+        assert (answer.status_code, "50,001 letters; expected at most 50,000" in answer.text) == (400, True)
+        assert letter * 50_001 in answer.text
+        assert 'value="Long"' in answer.text
+        assert olga.post("/admin/new", {**sent, "description": letter * 50_000}).status_code == 303
+
+
 @pytest.mark.parametrize(
     ("text", "forbidden"),
     [

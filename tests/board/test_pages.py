@@ -74,6 +74,15 @@ def upload_closed(browser, board):
     return browser.client.post(f"{board}/runs", data={"csrf": browser.token()}, files={"run": ("x", b"x")})
 
 
+def test_a_run_shows_the_interval_of_the_leaderboard(world, track, browse, make_run):
+    anna = register(browse(), "Anna", "Team A")
+    run = anna.get(upload(anna, track, make_run(0.5)).headers["location"]).text
+    board = f"/c/{track.competition.slug}/{track.slug}"
+    world.wait(lambda session: "Team A" in browse().get(board).text)
+    interval = re.search(r"0\.\d{4} – 0\.\d{4}", run)[0]
+    assert interval in browse().get(board).text
+
+
 def test_chosen_runs_enter_the_final_table(world, track, browse, make_run):
     admin = browse().sign_in(world.user("Olga", admin=True).name)
     anna = register(browse(), "Anna", "Team A")
@@ -85,6 +94,30 @@ def test_chosen_runs_enter_the_final_table(world, track, browse, make_run):
     late = anna.post(f"{runs[0]}/final", {"picked": "true"})
     assert late.status_code == 409
     assert "the choice of final runs is fixed" in late.text
+
+
+def test_a_team_whose_members_are_disabled_leaves_the_tables(world, track, browse, make_run):
+    admin = browse().sign_in(world.user("Olga", admin=True).name)
+    board = f"/c/{track.competition.slug}/{track.slug}"
+    anna, bert = world.user("Anna", "Team A"), world.user("Bert", "Team B")
+    for user in (anna, bert):
+        world.hand_in(user, track, make_run(0.5))
+
+    def set_role(role):
+        assert admin.post(f"/admin/users/{bert.id}/role", {"role": role}).status_code == 303
+
+    def shows(*teams):
+        world.wait(lambda session: [t for t in ("Team A", "Team B") if t in browse().get(board).text] == list(teams))
+
+    shows("Team A", "Team B")
+    set_role("disabled")
+    shows("Team A")
+    admin.post(f"/admin/c/{track.competition.slug}/close")
+    final = world.wait(lambda session: session.get_one(Track, track.id).final)
+    assert set(final["measures"][0]["rows"]) == {"uniform", "popularity (oracle)", "Team A-run1"}
+    set_role("member")
+    world.wait(lambda session: "Team B-run1" in browse().get(board).text)
+    shows("Team A", "Team B")
 
 
 def test_private_until_published(world, browse, make_run):
@@ -178,7 +211,9 @@ def test_first_administrator_and_forgotten_password(world, browse):
     fresh = browse()
     assert "A new password for Anna" in fresh.get(link).text
     assert "A new password for Anna" in fresh.post(link, {"password": "short"}, at=link).text  # and the form again
-    assert fresh.post(link, {"password": "another horse"}, at=link).status_code == 303
+    token = world.bearer(anna)
+    assert fresh.post(link, {"password": "another horse", "revoke": "true"}, at=link).status_code == 303
+    assert fresh.get("/api/me", headers=token).status_code == 401
     assert fresh.get("/account").status_code == 200
     assert signed_in.get("/account").status_code == 303  # signed out everywhere
 
@@ -195,8 +230,14 @@ def test_passwords_tokens_and_disabled_people(world, browse):
     assert browser.get("/api/me", headers=asked).status_code == 401
     wrong = browser.post("/account/password", {"old": "no", "new": "another horse"})
     assert "no such name and password" in wrong.text
+    elsewhere, token = browse().sign_in("Anna"), world.bearer(anna)
     assert browser.post("/account/password", {"old": "correct horse", "new": "another horse"}).status_code == 303
     assert browser.get("/account").status_code == 200
+    assert elsewhere.get("/account").status_code == 303  # signed out there
+    assert browser.get("/api/me", headers=token).status_code == 200
+    again = {"old": "another horse", "new": "a third horse", "revoke": "true"}
+    assert browser.post("/account/password", again).status_code == 303
+    assert browser.get("/api/me", headers=token).status_code == 401
     token = world.bearer(anna)
     assert admin.post(f"/admin/users/{anna.id}/role", {"role": "disabled"}).status_code == 303
     assert browser.get("/account").status_code == 303

@@ -65,10 +65,11 @@ def check_password(session: Session, name: str, password: str) -> User:
     return user
 
 
-def set_password(session: Session, user: User, hashed: str) -> None:
-    """Set a new password, and sign the user out everywhere."""
+def set_password(session: Session, user: User, hashed: str, revoke: bool) -> None:
+    """Set a new password, and sign the user out everywhere; whoever fears a thief revokes the API tokens, too."""
     user.password = hashed
-    session.execute(delete(Visit).where(Visit.user_id == user.id))
+    for kind in (Visit, Token) if revoke else (Visit,):
+        session.execute(delete(kind).where(kind.user_id == user.id))
 
 
 def start_visit(session: Session, user: User) -> str:
@@ -119,7 +120,7 @@ def find_link(session: Session, secret: str) -> Link | None:
     return None if link is None or link.expires < now() else link
 
 
-def use_link(session: Session, secret: str, name: str, hashed: str) -> User:
+def use_link(session: Session, secret: str, name: str, hashed: str, revoke: bool) -> User:
     """Make the first administrator, or set the user's new password; the link is used up."""
     link = find_link(session, secret)
     if link is None:
@@ -128,7 +129,7 @@ def use_link(session: Session, secret: str, name: str, hashed: str) -> User:
     if user is None:
         user = register(session, name, hashed, admin=True)
     else:
-        set_password(session, user, hashed)
+        set_password(session, user, hashed, revoke)
     session.delete(link)
     return user
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.orm import selectinload
 
 from rejoinder.board.leaderboard import lines_of
 from rejoinder.board.models import Competition, Track, now
@@ -20,7 +21,8 @@ def write_archive(site: Site, out: Path) -> None:
     clear_folder(out, mark="board.css", parts=("results",))
     templates = make_templates()
     with site.database.reading() as session:
-        found = list(session.scalars(select(Competition).order_by(Competition.closes.desc())))
+        whole = selectinload(Competition.tracks).undefer_group("tables")
+        found = list(session.scalars(select(Competition).order_by(Competition.closes.desc()).options(whole)))
     static = files("rejoinder.board").joinpath("static")
     for name in ("board.css", "icon.svg"):
         with write_atomically(out / name) as file:

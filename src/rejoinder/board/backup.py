@@ -5,15 +5,16 @@ import io
 import json
 import shutil
 import tarfile
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from alembic.util import CommandError
-from sqlalchemy import JSON, Boolean, Connection, DateTime, LargeBinary, MetaData, Table, insert, select
+from sqlalchemy import JSON, Boolean, Connection, DateTime, LargeBinary, MetaData, Table, insert, inspect, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from rejoinder.board.database import Database, sqlite_url
+from rejoinder.board.database import Database, DatabaseError, migrate, revision_of, sqlite_url
 from rejoinder.board.site import PARTS, Site, make_folder
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, write_atomically
@@ -27,7 +28,7 @@ def write_backup(site: Site, out: Path) -> None:
     """Write an archive, gzipped if its name says so; the tables of one moment, and then the files, which only grow."""
     with write_atomically(out) as file, tarfile.open(fileobj=file, mode="w") as archive:
         with site.database.snapshot() as connection:
-            _add(archive, "revision", (site.database.revision() or "").encode())
+            _add(archive, "revision", (revision_of(connection) or "").encode())
             for table in _tables(connection):
                 rows = connection.execute(select(table)).mappings()
                 lines = [json.dumps({key: _to_json(value) for key, value in row.items()}) for row in rows]
@@ -77,29 +78,34 @@ def read_backup(path: Path, folder: Path, database: str | None = None) -> None:
     """Make a new board of an archive, in the schema that it was written in, and bring that up to date."""
     make_folder(folder)
     try:
-        with tarfile.open(path) as archive:
-            for part in PARTS:
-                members = [member for member in archive if member.name.startswith(f"{part}/")]
-                archive.extractall(folder, members, filter="data")
-            restored = Database(database or sqlite_url(folder))
-            _fill(restored, archive)
-            restored.close()
-    except (UserError, OperationalError):
-        shutil.rmtree(folder)
-        raise
-    except (tarfile.TarError, OSError, EOFError, *_UNFIT) as error:
-        shutil.rmtree(folder)
-        raise BadInputError(path, f"not a backup of a board, or a damaged one ({error})") from None
+        _restore(path, folder, database)
     except BaseException:
         shutil.rmtree(folder)
         raise
 
 
+def _restore(path: Path, folder: Path, database: str | None) -> None:
+    try:
+        with tarfile.open(path) as archive:
+            for part in PARTS:
+                members = [member for member in archive if member.name.startswith(f"{part}/")]
+                archive.extractall(folder, members, filter="data")
+            with closing(Database(database or sqlite_url(folder))) as restored:
+                _fill(restored, archive)
+    except UserError:
+        raise
+    except OperationalError as error:
+        raise DatabaseError(error) from None
+    except (tarfile.TarError, OSError, EOFError, *_UNFIT) as error:
+        raise BadInputError(path, f"not a backup of a board, or a damaged one ({error})") from None
+
+
 def _fill(restored: Database, archive: tarfile.TarFile) -> None:
-    if restored.revision() is not None:
-        raise UserError("the database holds a board already; give an empty one")
-    restored.migrate(_read(archive, "revision").decode())
-    with restored.engine.begin() as connection:
+    """Make and fill all tables in one transaction, so that a damaged archive leaves none behind."""
+    with restored.migrating() as connection:
+        if inspect(connection).get_table_names():
+            raise UserError("the database holds tables already; give an empty one")
+        migrate(connection, _read(archive, "revision").decode())
         zoned = connection.dialect.name == "postgresql"
         for table in _tables(connection):
             kinds = {column.name: column.type for column in table.columns}
@@ -107,7 +113,7 @@ def _fill(restored: Database, archive: tarfile.TarFile) -> None:
             filled = [{key: _from_json(value, kinds[key], zoned) for key, value in row.items()} for row in rows]
             if filled:
                 connection.execute(insert(table), filled)
-    restored.migrate()
+        migrate(connection)
 
 
 def _read(archive: tarfile.TarFile, name: str) -> bytes:

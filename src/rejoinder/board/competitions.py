@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import delete, select
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session, joinedload, undefer_group
 
 from rejoinder.board.models import Baseline, Competition, Entry, Submission, SubmissionScores, Track, new_id, now
 from rejoinder.board.names import clean_filename, clean_name, slug_of
@@ -47,7 +47,7 @@ def _checked(rules: Rules) -> dict[str, object]:
         (rules.closes <= rules.opens, "closing time: expected after the opening time"),
         (
             len(rules.description) > LONGEST_DESCRIPTION,
-            f"description: expected at most {LONGEST_DESCRIPTION:,} letters",
+            f"description: {len(rules.description):,} letters; expected at most {LONGEST_DESCRIPTION:,}",
         ),
         (not 0 < rules.share <= 1, "share: expected more than 0% and at most 100%"),
         (not 1 <= rules.quota <= 10_000, "quota: expected 1 to 10,000 runs"),
@@ -107,10 +107,10 @@ def find_competition(session: Session, slug: str) -> Competition | None:
 
 
 def find_track(session: Session, slug: str, track: str) -> Track | None:
-    """Return the track at this address."""
+    """Return the track at this address, with its tables."""
     of = Track.competition.has(Competition.slug == slug)
     whole = joinedload(Track.competition).selectinload(Competition.tracks)
-    return session.scalar(select(Track).where(of, Track.slug == track).options(whole))
+    return session.scalar(select(Track).where(of, Track.slug == track).options(whole, undefer_group("tables")))
 
 
 def store_truth(site: Site, truth: list[Path], options: Path | None = None, entities: Path | None = None) -> Files:

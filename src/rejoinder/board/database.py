@@ -8,14 +8,23 @@ from typing import Any
 import alembic.command
 import alembic.config
 from alembic.runtime.migration import MigrationContext
+from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
 
 from rejoinder.errors import UserError
 
 _MIGRATING = 0x7265_6A6F
 """The PostgreSQL lock that keeps two servers from migrating at once."""
+
+
+class DatabaseError(UserError):
+    """The database cannot be reached, or is not what it should be."""
+
+    def __init__(self, error: DBAPIError | CommandError) -> None:
+        told = error.orig if isinstance(error, DBAPIError) else error
+        super().__init__(f"database: {str(told).splitlines()[0]}")
 
 
 class Database:
@@ -48,21 +57,35 @@ class Database:
         with self.engine.connect().execution_options(**level) as connection:
             yield connection
 
-    def revision(self) -> str | None:
-        """Return the schema's revision; None: there are no tables."""
-        with self.engine.connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision()
-
-    def migrate(self, revision: str = "head") -> None:
-        """Bring the schema to a revision."""
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """Yield a connection that nobody else migrates beside; all that happens on it does, or nothing."""
         with self._immediate.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
-            alembic.command.upgrade(_alembic(connection), revision)
+            yield connection
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; the first that is done with a database, and so what finds that there is none."""
+        try:
+            with self.migrating() as connection:
+                migrate(connection)
+        except (DBAPIError, CommandError) as error:
+            raise DatabaseError(error) from None
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Return the schema's revision; None: there are no tables."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def migrate(connection: Connection, revision: str = "head") -> None:
+    """Bring the schema to a revision."""
+    alembic.command.upgrade(_alembic(connection), revision)
 
 
 def sqlite_url(folder: Path) -> str:

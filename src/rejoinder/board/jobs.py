@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from sqlalchemy import update
 
@@ -13,35 +14,41 @@ from rejoinder.board.models import WAITING, Submission, now
 from rejoinder.board.scorer import Score
 from rejoinder.board.scorer_process import SECONDS, UNLIMITED, FaultError, ScorerDiedError, ScorerProcess
 from rejoinder.board.site import Site
+from rejoinder.board.sweep import sweep
 
 log = logging.getLogger("rejoinder.board")
 POLL = 2.0
 """Seconds after which to look for what another server left, or for a competition that has closed."""
 REST = 1.0
-"""Seconds between two refreshments of the standings, which under load would take the scorers' time."""
+"""Seconds between two looks at the standings, which under load would take the scorers' time."""
 
 
 class Jobs:
     """Scorers and their threads; `wake` tells them that there is work."""
 
     def __init__(self, site: Site, scorers: int, most_bytes: int, seconds: float = SECONDS) -> None:
-        self.site, self.most_bytes, self.seconds = site, most_bytes, seconds
+        self.site, self.most_bytes = site, most_bytes
         self._changed = threading.Condition()
         self._changes = 0
         self._stopped = threading.Event()
         self._leased: set[str] = set()
-        works = [self._run_scorer] * scorers + [self._run_keeper, self._run_renewal]
+        self._scorers = [ScorerProcess(seconds=seconds) for _ in range(scorers)]
+        self._keeper = ScorerProcess(UNLIMITED)
+        works: list[Callable[[], None]] = [partial(self._run_scorer, scorer) for scorer in self._scorers]
+        works += [self._run_keeper, self._run_renewal]
         self._threads = [threading.Thread(target=work, daemon=True) for work in works]
 
     def start(self) -> None:
         """Start the threads."""
-        submissions.sweep(self.site)
+        sweep(self.site)
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Let the threads end what they are at."""
+        """End the threads; what they are at is left for the next start."""
         self._stopped.set()
+        for scorer in (*self._scorers, self._keeper):
+            scorer.kill()
         self.wake()
         for thread in self._threads:
             thread.join()
@@ -64,19 +71,20 @@ class Jobs:
             try:
                 worked = work()
             except Exception:
-                log.exception("background work failed")
+                if not self._stopped.is_set():
+                    log.exception("background work failed")
                 worked = False
             if not worked:
                 self._rest(seen, POLL)
 
-    def _run_scorer(self) -> None:
-        with ScorerProcess(seconds=self.seconds) as scorer:
+    def _run_scorer(self, scorer: ScorerProcess) -> None:
+        with scorer:
             scorer.start()
             self._repeat(lambda: self._score_one(scorer))
 
     def _run_keeper(self) -> None:
-        with ScorerProcess(UNLIMITED) as scorer:
-            self._repeat(lambda: self._keep(scorer))
+        with self._keeper:
+            self._repeat(self._keep)
 
     def _run_renewal(self) -> None:
         while not self._stopped.wait(submissions.LEASE.total_seconds() / 4):
@@ -85,9 +93,10 @@ class Jobs:
                 with self.site.database.writing() as session:
                     session.execute(renewed.values(lease=now() + submissions.LEASE))
 
-    def _keep(self, scorer: ScorerProcess) -> None:
-        if standings.refresh(self.site, scorer) + standings.finish(self.site, scorer):
-            self._stopped.wait(REST)
+    def _keep(self) -> None:
+        standings.refresh(self.site, self._keeper)
+        standings.finish(self.site, self._keeper)
+        self._stopped.wait(REST)
 
     def _score_one(self, scorer: ScorerProcess) -> bool:
         with self.site.database.writing() as session:
@@ -120,6 +129,8 @@ class Jobs:
         try:
             answer = scorer.ask(request)
         except ScorerDiedError as error:
+            if self._stopped.is_set():
+                return  # by our own hand: the run waits for the next start
             answer = {"error": f"{submission.filename}: {error}"}
         except FaultError:
             # the organiser's files, not the team's: it waits, and is tried again when its lease has run out

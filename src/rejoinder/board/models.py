@@ -37,6 +37,17 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+class Text(TypeDecorator[str]):
+    """A text, also of a visitor's making; PostgreSQL refuses one with a NUL in it."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Store, and look for, something printable in its place."""
+        return None if value is None else value.replace("\0", "\ufffd")
+
+
 class Base(DeclarativeBase):
     """The tables."""
 
@@ -50,6 +61,7 @@ class Base(DeclarativeBase):
     )
     type_annotation_map = {  # noqa: RUF012
         datetime: Moment(),
+        str: Text(),
         dict[str, Any]: JSON,
         list[dict[str, Any]]: JSON,
         list[str]: JSON,
@@ -62,7 +74,7 @@ class Team(Base):
 
     __tablename__ = "teams"
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     name: Mapped[str]
     key: Mapped[str] = mapped_column(unique=True)
     """The name as it is compared."""
@@ -76,7 +88,7 @@ class User(Base):
 
     __tablename__ = "users"
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     name: Mapped[str]
     key: Mapped[str] = mapped_column(unique=True)
     password: Mapped[str]
@@ -103,7 +115,7 @@ class Token(Base):
 
     __tablename__ = "tokens"
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     key: Mapped[str] = mapped_column(unique=True)
     name: Mapped[str]
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id"), index=True)
@@ -126,7 +138,7 @@ class Competition(Base):
 
     __tablename__ = "competitions"
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     slug: Mapped[str] = mapped_column(unique=True)
     name: Mapped[str]
     description: Mapped[str]
@@ -164,7 +176,7 @@ class Track(Base):
     __tablename__ = "tracks"
     __table_args__ = (UniqueConstraint("competition_id", "slug"),)
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     competition_id: Mapped[str] = mapped_column(ForeignKey("competitions.id"))
     slug: Mapped[str]
     language: Mapped[str]
@@ -178,8 +190,9 @@ class Track(Base):
     """name, sentence, citation, higher (whether that is better); the first ranks."""
     version: Mapped[int] = mapped_column(default=1)
     """Counts what changes the standings."""
-    standings: Mapped[dict[str, Any] | None]
-    final: Mapped[dict[str, Any] | None]
+    # large, and read by few of those who look a track up
+    standings: Mapped[dict[str, Any] | None] = mapped_column(deferred=True, deferred_group="tables")
+    final: Mapped[dict[str, Any] | None] = mapped_column(deferred=True, deferred_group="tables")
     competition: Mapped[Competition] = relationship(lazy="joined", back_populates="tracks")
 
     @property
@@ -193,7 +206,7 @@ class Baseline(Base):
 
     __tablename__ = "baselines"
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     track_id: Mapped[str] = mapped_column(ForeignKey("tracks.id"), index=True)
     name: Mapped[str]
     online: Mapped[bytes]
@@ -219,7 +232,7 @@ class Submission(Base):
     __tablename__ = "submissions"
     __table_args__ = (UniqueConstraint("team_id", "track_id", "number"),)
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     team_id: Mapped[str] = mapped_column(ForeignKey("teams.id"), index=True)
     track_id: Mapped[str] = mapped_column(ForeignKey("tracks.id"), index=True)
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id"))
@@ -263,7 +276,7 @@ class Act(Base):
 
     __tablename__ = "acts"
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True, default=new_id)
+    id: Mapped[str] = mapped_column(Text(16), primary_key=True, default=new_id)
     at: Mapped[datetime] = mapped_column(default=now, index=True)
     who: Mapped[str]
     what: Mapped[str]

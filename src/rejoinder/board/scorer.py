@@ -42,6 +42,8 @@ SMALL = 16 << 20
 """Bytes that any gzipped run may unpack to."""
 MOST_ROWS = 20_000_000
 """Of a Parquet run: a few packed kilobytes can claim to be billions."""
+ONLINE = Settings(trials=2_000, resamples=1_000)
+"""For what is computed anew with every run; a run's page and the leaderboard so show the same interval."""
 LONGEST_ERROR = 1000
 """Letters of what is said against a run: a message may quote from the file, where a name can be of megabytes."""
 
@@ -190,7 +192,7 @@ def _named(error: UserError, name: str, paths: tuple[Path, ...]) -> str:
 
 def _means(scores: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
     rows = np.array(list(scores.values()))
-    low, high = (np.clip(end, 0, 1) for end in mean_intervals(rows))
+    low, high = (np.clip(end, 0, 1) for end in mean_intervals(rows, resamples=ONLINE.resamples, seed=ONLINE.seed))
     ends = zip(rows.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
     return {name: {"score": mean, "low": a, "high": b} for name, (mean, a, b) in zip(scores, ends, strict=True)}
 
@@ -200,8 +202,7 @@ def compare_rows(request: Compare) -> dict[str, Any]:
     scores = [matrix for measure in request.measures if (matrix := _matrix(measure, request.rows))]
     if not scores:
         return {"measures": []}
-    final = request.out is not None
-    comparison = compare(scores, request.title, Settings() if final else Settings(trials=2_000, resamples=1_000))
+    comparison = compare(scores, request.title, Settings() if request.out else ONLINE)
     if request.out is None:
         return _standings(comparison)
     write_comparison(comparison, Path(request.out))

@@ -82,6 +82,11 @@ class ScorerProcess:
             )
         return self.process
 
+    def kill(self) -> None:
+        """End what the process is at, from whatever thread; whoever waits for its answer hears that it died."""
+        if self.process:
+            self.process.kill()
+
     def stop(self) -> None:
         """End the process."""
         if self.process:

@@ -1,5 +1,6 @@
 """Start the server: one process, with a scorer or two beside it."""
 
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -12,8 +13,7 @@ from rejoinder.board.web.app import Options, create_app
 
 def serve(folder: Path, database: str | None, host: str, port: int, options: Options) -> None:
     """Bring the tables up to date, print the first administrator's link, and serve until told to stop."""
-    site = open_site(folder, database)
-    try:
+    with closing(open_site(folder, database)) as site:
         with site.database.writing() as session:
             secret = accounts.first_link(session)
         typer.echo(f"board: {options.url}")
@@ -25,5 +25,3 @@ def serve(folder: Path, database: str | None, host: str, port: int, options: Opt
                 err=True,
             )
         uvicorn.run(create_app(site, options), host=host, port=port, log_level="warning", server_header=False)
-    finally:
-        site.close()

@@ -49,7 +49,11 @@ def create_site(folder: Path, database: str | None = None) -> Site:
 def open_site(folder: Path, database: str | None = None) -> Site:
     """Open a board and bring its tables up to date."""
     site = Site(folder, database)
-    site.database.migrate()
+    try:
+        site.database.migrate()
+    except BaseException:
+        site.close()
+        raise
     return site
 
 

@@ -24,6 +24,7 @@ from rejoinder.board.models import (
 from rejoinder.board.scorer import Compare, Row
 from rejoinder.board.scorer_process import ScorerProcess
 from rejoinder.board.site import Site
+from rejoinder.board.teams import taking_part
 
 
 def refresh(site: Site, scorer: ScorerProcess) -> int:
@@ -47,7 +48,7 @@ def is_stale(track: Track) -> bool:
 def _online_rows(session: Session, track: Track) -> list[Row]:
     """Return each public team's best run by each measure, as far as released; and the baselines."""
     rows = [Row(base.name, base.online) for base in _baselines(session, track)]
-    entries = session.scalars(select(Entry).where(Entry.track_id == track.id))
+    entries = session.scalars(select(Entry).where(Entry.track_id == track.id, Entry.team_id.in_(taking_part())))
     public = (entry for entry in entries if entry.published or not track.competition.private)
     for entry in public:
         by_run: dict[str, list[str]] = {}
@@ -88,18 +89,19 @@ def _record_final(site: Site, track_id: str, runs: list[str], final: dict[str, A
         if track and track.competition.state == "closed" and track.final is None and _is_whole(session, track, runs):
             track.final = final
             return
-    # reopened, or another server was quicker, or a run was accepted in the last moment: it is made again
+    # reopened, or another server was quicker, or a run came or a team went in the last moment: it is made again
     shutil.rmtree(site.results / final["folder"], ignore_errors=True)
 
 
 def _is_whole(session: Session, track: Track, runs: list[str]) -> bool:
-    """Whether these are still all runs of a final table."""
-    return not _waits(session, track) and {run.label for run in final_runs(session, track)} <= set(runs)
+    """Whether these are still the rows of a final table."""
+    return not _waits(session, track) and {row.name for row in _final_rows(session, track)} == set(runs)
 
 
 def final_runs(session: Session, track: Track) -> list[Submission]:
     """Return the runs in the final table: those each team picked, or else its best by the first measure."""
-    scored = select(Submission).where(Submission.track_id == track.id, Submission.status == SCORED)
+    of_track = Submission.track_id == track.id, Submission.team_id.in_(taking_part())
+    scored = select(Submission).where(*of_track, Submission.status == SCORED)
     by_team: dict[str, list[Submission]] = {}
     for submission in session.scalars(scored.order_by(Submission.team_id, Submission.number)):
         by_team.setdefault(submission.team_id, []).append(submission)
@@ -114,6 +116,13 @@ def final_runs(session: Session, track: Track) -> list[Submission]:
 def _final_rows(session: Session, track: Track) -> list[Row]:
     runs = [Row(run.label, session.get_one(SubmissionScores, run.id).whole) for run in final_runs(session, track)]
     return [Row(base.name, base.whole) for base in _baselines(session, track)] + runs
+
+
+def remake(session: Session, team_id: str) -> None:
+    """Have every table made again that a team leaves or returns to."""
+    for track in session.scalars(select(Track).join(Entry).where(Entry.team_id == team_id)):
+        track.version += 1
+        track.final = None
 
 
 def results_folder(site: Site, track: Track) -> Path | None:

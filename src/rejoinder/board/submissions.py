@@ -184,10 +184,8 @@ def refuse(site: Site, submission_id: str, error: str) -> None:
 
 def _locked(session: Session, submission_id: str) -> Submission:
     """Return a submission as it is once nobody else counts or changes its team's runs."""
-    submission = session.get_one(Submission, submission_id)
-    session.get_one(Team, submission.team_id, with_for_update=True)
-    session.refresh(submission)
-    return submission
+    session.scalar(select(Team).join(Submission).where(Submission.id == submission_id).with_for_update(of=Team))
+    return session.get_one(Submission, submission_id)
 
 
 def record(site: Site, submission_id: str, answer: Scored) -> None:
@@ -208,6 +206,8 @@ def _release(session: Session, submission: Submission, answer: Scored) -> None:
     values = unpack(answer["online"])
     released: dict[str, Any] = {}
     best = dict(entry.best)
+    holders = {holder["run"] for holder in best.values()} if competition.ladder else ()
+    rivals = {run: unpack(session.get_one(SubmissionScores, run).online) for run in holders}
     for measure in track.measures:
         name, higher = measure["name"], measure["higher"]
         if name not in values:
@@ -217,7 +217,7 @@ def _release(session: Session, submission: Submission, answer: Scored) -> None:
         if holder is None:
             better = True
         elif competition.ladder:
-            rival = unpack(session.get_one(SubmissionScores, holder["run"]).online)[name]
+            rival = rivals[holder["run"]][name]
             better = climbs(values[name], rival, holder["score"], competition.digits, higher)
         else:
             better = (rounded["score"] > holder["score"]) == higher and rounded["score"] != holder["score"]
@@ -244,13 +244,3 @@ def pick(session: Session, submission: Submission, picked: bool) -> None:
     if picked and (session.scalar(others) or 0) >= competition.finals:
         raise UserError(f"{competition.finals} runs are chosen already, which is the most there can be")
     submission.picked = picked
-
-
-def sweep(site: Site) -> None:
-    """Remove files that a server was receiving or refusing when it died; rows come after files, so none is missed."""
-    with site.database.reading() as session:
-        known = set(session.scalars(select(Submission.id).where(Submission.status != REFUSED)))
-    old = now().timestamp() - 3600  # younger ones may be another server's
-    for path in site.runs.iterdir():
-        if path.name not in known and path.stat().st_mtime < old:
-            path.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 import secrets
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from rejoinder.board.accounts import hash_secret
@@ -53,6 +53,11 @@ def join_team(session: Session, user: User, secret: str) -> Team:
 def _refuse_member(user: User) -> None:
     if user.team_id is not None:
         raise UserError("you are in a team already")
+
+
+def taking_part() -> Select[str | None]:
+    """Return the ids of the teams that tables show: those with a member whom no organiser has disabled."""
+    return select(User.team_id).where(User.team_id.is_not(None), ~User.disabled)
 
 
 def members(session: Session, team_id: str) -> list[User]:

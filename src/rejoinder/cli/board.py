@@ -1,5 +1,6 @@
 """`rejoinder board`: online evaluation."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -47,16 +48,13 @@ def init(
     """Make a new board."""
     from rejoinder.board.site import create_site
 
-    site = create_site(folder, database)
-    try:
+    with closing(create_site(folder, database)) as site:
         if sample:
             from rejoinder.board.sample import add_sample
             from rejoinder.report.terminal import progress
 
             with progress("generating the sample competition", None):
                 add_sample(site)
-    finally:
-        site.close()
     typer.echo(f"made {folder}; start it with: rejoinder board serve {folder}", err=True)
     if sample:
         typer.echo(f"runs to hand in: {folder / 'sample'}", err=True)
@@ -111,9 +109,8 @@ def backup(
     from rejoinder.board.backup import write_backup
     from rejoinder.board.site import open_site
 
-    site = open_site(folder, database)
-    write_backup(site, out)
-    site.close()
+    with closing(open_site(folder, database)) as site:
+        write_backup(site, out)
     typer.echo(f"backup: {out}", err=True)
 
 
@@ -140,7 +137,6 @@ def archive(
     from rejoinder.board.archive import write_archive
     from rejoinder.board.site import open_site
 
-    site = open_site(folder, database)
-    write_archive(site, out)
-    site.close()
+    with closing(open_site(folder, database)) as site:
+        write_archive(site, out)
     typer.echo(f"archive: {out / 'index.html'}", err=True)

@@ -14,6 +14,7 @@ from rejoinder.errors import UserError
 router = APIRouter(include_in_schema=False)
 form = [Depends(guarded)]
 Text = Annotated[str, Form(max_length=1000)]
+Mark = Annotated[bool, Form()]
 
 
 def _sign_in(visitor: Visitor, user: User, path: str) -> Response:
@@ -95,13 +96,13 @@ def _link(visitor: Visitor, secret: str, status: int = 200, **values: Any) -> Re
 
 
 @router.post("/link/{secret}", dependencies=form)
-def link(visitor: Anyone, secret: str, name: Text = "", password: Text = "") -> Response:
+def link(visitor: Anyone, secret: str, name: Text = "", password: Text = "", revoke: Mark = False) -> Response:
     """Become the first administrator, or set a new password."""
     visitor.board.limits.secrets.check(visitor.address)
     try:
         hashed = accounts.hash_password(password)
         with visitor.board.site.database.writing() as session:
-            user = accounts.use_link(session, secret, name, hashed)
+            user = accounts.use_link(session, secret, name, hashed, revoke)
             audit.note(session, user, "used a one-time link", user.name)
     except UserError as error:
         return _link(visitor, secret, 400, error=error, name=name)
@@ -144,8 +145,8 @@ def revoke_token(visitor: SignedIn, token_id: str) -> Response:
 
 
 @router.post("/account/password", dependencies=form)
-def change_password(visitor: SignedIn, old: Text = "", new: Text = "") -> Response:
-    """Set a new password."""
+def change_password(visitor: SignedIn, old: Text = "", new: Text = "", revoke: Mark = False) -> Response:
+    """Set a new password, which signs out every browser but this one."""
     assert visitor.user
     visitor.board.limits.sign_in_name.check(visitor.user.key)
     try:
@@ -153,7 +154,7 @@ def change_password(visitor: SignedIn, old: Text = "", new: Text = "") -> Respon
             accounts.check_password(session, visitor.user.name, old)
         hashed = accounts.hash_password(new)
         with visitor.board.site.database.writing() as session:
-            accounts.set_password(session, session.get_one(User, visitor.user.id), hashed)
+            accounts.set_password(session, session.get_one(User, visitor.user.id), hashed, revoke)
     except UserError as error:
         return _account(visitor, 400, error=error)
     return _sign_in(visitor, visitor.user, "/account")

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
-from rejoinder.board import accounts, audit, competitions
+from rejoinder.board import accounts, audit, competitions, standings
 from rejoinder.board.models import Act, Competition, Track, User, now
 from rejoinder.board.names import clean_filename
 from rejoinder.board.scorer_process import ScorerProcess
@@ -258,5 +258,8 @@ def set_role(visitor: Administrator, user_id: str, role: Text = "") -> Response:
     with visitor.board.site.database.writing() as session:
         changed = session.get_one(User, user_id)
         changed.admin, changed.disabled = role == "administrator", role == "disabled"
+        if person.team_id and changed.disabled != person.disabled:
+            standings.remake(session, person.team_id)
         audit.note(session, visitor.user, "changed a role", person.name, role=role)
+    visitor.board.jobs.wake()
     return redirect("/admin#people")

@@ -231,7 +231,10 @@ async def _body(request: Request) -> AsyncIterator[bytes]:
 
 def _run(board: Board, run: Submission) -> RunOut:
     with board.site.database.reading() as session:
-        left = submissions.runs_left(session, run.track.competition, run.track_id, run.team_id)
+        return _out(run, submissions.runs_left(session, run.track.competition, run.track_id, run.team_id))
+
+
+def _out(run: Submission, left: int) -> RunOut:
     return RunOut.model_validate(
         {
             "id": run.id, "number": run.number, "file": run.filename, "status": run.status, "error": run.error,
@@ -248,7 +251,8 @@ def runs(request: Request, user: TokenHolder, slug: Slug, track: TrackSlug) -> l
     with board.site.database.reading() as session:
         own = select(Submission).where(Submission.team_id == user.team_id, Submission.track_id == found.id)
         listed = list(session.scalars(own.order_by(Submission.number)))
-    return [_run(board, each) for each in listed]
+        left = submissions.runs_left(session, found.competition, found.id, user.team_id) if user.team_id else 0
+    return [_out(each, left) for each in listed]
 
 
 @router.get("/runs/{run_id}", responses=_problems(401, 404, 429))

@@ -22,7 +22,7 @@ from rejoinder.board.site import Site
 from rejoinder.board.web import account_pages, admin_pages, api, board_pages, run_pages
 from rejoinder.board.web.cache import PageCache
 from rejoinder.board.web.headers import Headers
-from rejoinder.board.web.limits import FORM, SizeLimit
+from rejoinder.board.web.limits import DESCRIPTION, FORM, SizeLimit
 from rejoinder.board.web.templates import make_templates
 from rejoinder.board.web.visitor import Board, Limits, SignInError, anyone, redirect
 
@@ -46,6 +46,7 @@ def create_app(site: Site, options: Options) -> FastAPI:
     sizes = {
         "/api/competitions/[^/]+/[^/]+/runs": options.most_bytes,
         "/c/[^/]+/[^/]+/runs": options.most_bytes + FORM,
+        "/admin/(new|c/[^/]+)": DESCRIPTION,
         "/admin/c/[^/]+/tracks": MOST_TRUTH,
     }
 

@@ -10,6 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SMALL = 256 << 10
 """Bytes of a request that carries no file."""
+DESCRIPTION = 4 << 20
+"""Bytes of a competition's form: a letter takes up to 12 of them, and one that is too long is shown again, not lost."""
 FORM = 64 << 10
 """What a form adds to the file in it."""
 
