@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -10,6 +11,11 @@ from numpy.typing import NDArray
 
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.text import is_chinese
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Vectors = csr_array[np.float64, tuple[int, int]]
 
 Flags = NDArray[np.bool_]
 
@@ -79,15 +85,45 @@ def _repeated(known: Sequence[str], new: Sequence[str]) -> tuple[Flags, Flags]:
 
 
 def _near(known: list[str], new: list[str]) -> Flags:
+    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    if not known or not new:
+        return np.zeros(len(new), dtype=bool)
     vectors = TfidfVectorizer(token_pattern=r"(?u)\S+", sublinear_tf=True)
-    references = vectors.fit_transform(known).T.tocsr()
-    near = np.zeros(len(new), dtype=bool)
-    for start in range(0, len(new), 512):
-        cosines = vectors.transform(new[start : start + 512]) @ references
-        near[start : start + 512] = cosines.max(axis=1).toarray().ravel() >= ALIKE
+    references = csr_array(vectors.fit_transform(known))
+    rarest_first = np.argsort(np.bincount(references.indices, minlength=references.shape[1]), kind="stable")
+    return _near_rows(references[:, rarest_first], csr_array(vectors.transform(new))[:, rarest_first])
+
+
+def _near_rows(known: "Vectors", new: "Vectors") -> Flags:
+    """Say of each new row, of length 1 or 0, whether its cosine with some known row reaches `ALIKE`.
+
+    Prefix filtering (Bayardo, Ma and Srikant 2007): what a row has after its prefix is too short to make up the cosine
+    with any row, so the first column that two rows share lies in the prefixes of both. Only rows that share one there
+    are compared, and as the rarest words come first these are few.
+    """
+    index = _prefixes(known).T.tocsr()
+    prefixes = _prefixes(new)
+    near = np.zeros(new.shape[0], dtype=bool)
+    for start in range(0, new.shape[0], 512):
+        pairs = (prefixes[start : start + 512] @ index).tocoo()
+        rows = pairs.row + start
+        for part in range(0, len(rows), 1 << 18):
+            some = slice(part, part + (1 << 18))
+            cosines: NDArray[np.float64] = new[rows[some]].multiply(known[pairs.col[some]]).sum(axis=1)
+            near[rows[some][cosines >= ALIKE]] = True
     return near
+
+
+def _prefixes(vectors: "Vectors") -> "Vectors":
+    """Keep of each row the first columns, as many as it takes that the length of the rest is below `ALIKE`."""
+    prefixes = vectors.sorted_indices()
+    squares = np.concatenate([[0.0], np.cumsum(prefixes.data**2)])
+    ends = np.repeat(squares[prefixes.indptr[1:]], np.diff(prefixes.indptr))
+    prefixes.data[ends - squares[:-1] < ALIKE**2 - 1e-6] = 0  # sums of millions of squares are not exact
+    prefixes.eliminate_zeros()
+    return prefixes
 
 
 class JudgedData(msgspec.Struct, frozen=True):
