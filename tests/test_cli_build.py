@@ -55,7 +55,8 @@ def test_a_failed_build_leaves_what_was_there_and_keeps_its_links(cli, logs, tmp
     assert cli(*built)[0] == 0
     before = {path: path.read_bytes() for path in (tmp_path / "tasks").rglob("*.*")}
     (tmp_path / ".tasks.part/links").mkdir(parents=True)
-    (tmp_path / ".tasks.part/links/x.annotation.txt").write_text("0 0 -\n")
+    for name in ("sources.txt", "x.annotation.txt"):
+        (tmp_path / ".tasks.part/links" / name).write_text("0 0 -\n")
     code, _, err = cli(*built, "--candidates", 100_000)
     assert (code, "take more dialogues or fewer candidates" in err) == (2, True)
     assert {path: path.read_bytes() for path in (tmp_path / "tasks").rglob("*.*")} == before

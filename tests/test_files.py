@@ -300,6 +300,22 @@ def test_what_a_killed_process_left_is_not_mixed_in(tmp_path):
         assert [path.name for path in stage.iterdir()] == ["kept"]
 
 
+@pytest.mark.parametrize(("files", "left"), [(0, []), (1, []), (2, [".out.part"])])
+def test_what_is_kept_after_a_failure_is_more_than_a_note(tmp_path, files, left):
+    def fail():
+        with staged_folder(tmp_path / "new/out", mark="mark", kept="kept") as stage:
+            (stage / "kept").mkdir()
+            (stage / "other").touch()
+            for number in range(files):
+                (stage / "kept" / str(number)).touch()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert [path.name for path in tmp_path.rglob(".*")] == left
+    assert (tmp_path / "new").exists() == bool(left)
+
+
 def test_two_at_once_are_refused(tmp_path, complaint):
     def second():
         with staged_folder(tmp_path / "out", mark="mark", kept=""):

@@ -26,6 +26,11 @@ def test_a_message_has_author_text_and_place():
     assert (second.line, second.minute) == (1, 9 * 60 + 14)
 
 
+def test_codes_for_colours_and_type_leave_the_text():
+    said, done = posts("[10:00] <ann> \x02bob\x02, \x0304,01red\x03\t\x08text\x7f é", "[10:00]  * ann \x1dwaves\x0f")
+    assert (said.text, done.text) == ("bob, red\ttext é", "waves")
+
+
 @pytest.mark.parametrize(
     "line", ["[10:00]  * genii sips a coffee", "[10:00] * genii sips a coffee", "=== genii sips a coffee"]
 )

@@ -40,6 +40,8 @@ def test_real_dialogues_pass_every_filter(gathered):
         assert all(first.speaker != second.speaker for first, second in itertools.pairwise(turns))
     directed = sum(addressee(support.messages[0], nicks) is not None for support in gathered.dialogues)
     assert directed / len(gathered.dialogues) < 0.02
+    addressed = sum(addressee(text, nicks) is not None for text in gathered.utterances)
+    assert addressed / len(gathered.utterances) < 0.02
 
 
 def test_real_tasks_keep_their_promises(gathered):

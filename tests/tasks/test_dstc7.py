@@ -68,6 +68,8 @@ def test_keys_that_may_be_left_out_stay_left_out(save, tmp_path):
         ({"options_for_next": [{"candidate-id": 7, "utterance": "x"}]}, "record 2: options-for-next[0].candidate-id"),
         ({"options_for_next": {}}, "record 2: options-for-next: expected `array`, got `object`"),
         ({"scenario": "1"}, "record 2: scenario: expected `int`, got `str`"),
+        ({"scenario": 99}, "record 2: scenario: expected `int` <= 5"),
+        ({"scenario": 0}, "record 2: scenario: expected `int` >= 1"),
         ({"profile": "p"}, "record 2: profile: expected `object | array`, got `str`"),
         ({"example_id": "1"}, "record 2 (example-id 1): example-id: duplicate id, first used by record 1"),
         ({"options_for_next": [A, B, A]}, "record 2 (example-id 2): options-for-next: duplicate candidate 'A'"),

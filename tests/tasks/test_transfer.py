@@ -105,6 +105,14 @@ def test_a_broken_file_leaves_an_earlier_import_untouched(save, tmp_path):
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
+def test_a_broken_file_leaves_no_folder(save, tmp_path):
+    path = save("g.json", [example(1), {**example(2), "messages-so-far": 3}])
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(BadInputError):
+        import_dstc7(path, tmp_path / "mine/ubuntu", None, ignore)
+    assert not list((tmp_path / "mine").iterdir())
+
+
 def test_many_examples_pass_in_parts(tmp_path):
     with TaskWriter(tmp_path) as writer:
         for number in range(4_500):

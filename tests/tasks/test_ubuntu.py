@@ -1,7 +1,10 @@
+import msgspec
 import numpy as np
 import pytest
 
+from rejoinder.corpora.irc import read_log
 from rejoinder.corpora.link_files import read_annotations
+from rejoinder.corpora.ubuntu import addressee
 from rejoinder.files import BadInputError
 from rejoinder.measures.selection import score
 from rejoinder.sample import irc
@@ -81,6 +84,24 @@ def test_splits_follow_time_and_share_no_day(gathered):
     assert sum(map(len, split.values())) == len(gathered.dialogues)
 
 
+@pytest.mark.parametrize(
+    ("days", "sides"),
+    [
+        ([1, 1, 1], [1, 1, 1]),
+        ([10] * 10, [80, 10, 10]),
+        ([20, 20, 20, 20, 17, 3], [60, 20, 20]),
+        ([3, 90, 3, 3, 3, 3], [93, 6, 6]),
+    ],
+)
+def test_no_side_is_a_day_of_a_few_hours(gathered, days, sides):
+    dialogues = [
+        msgspec.structs.replace(gathered.dialogues[0], day=f"day {day}")
+        for day, count in enumerate(days)
+        for _ in range(count)
+    ]
+    assert [len(side) for side in split_by_day(dialogues, (0.8, 0.1, 0.1)).values()] == sides
+
+
 def test_a_split_by_time_needs_three_days(gathered):
     one_day = [support for support in gathered.dialogues if support.day == gathered.dialogues[0].day]
     with pytest.raises(BadInputError, match="1 days; a split by time needs at least 3"):
@@ -95,6 +116,16 @@ def test_subtask_1_has_one_correct_option_of_a_hundred(tasks, split):
     assert set(task.examples["correct"].list.len()) == {1}
     for texts, (right,) in zip(task.examples["options"], correct_texts(task), strict=True):
         assert task.options["text"].gather(texts).to_list().count(right) == 1
+
+
+def test_nothing_but_what_is_said_tells_the_pools_other_utterances_from_answers(gathered, logs):
+    nicks = {post.nick.lower() for path in logs for post in read_log(path) if post.nick}
+    answers = [turn.text for support in gathered.dialogues for turn in support.dialogue.turns[1::2]]
+    for texts in (answers, gathered.utterances):
+        assert sum(addressee(text, nicks) is not None for text in texts) == 0
+        assert sum(text != " ".join(text.split()) for text in texts) == 0
+    lengths = [np.mean([len(text.split()) for text in texts]) for texts in (answers, gathered.utterances)]
+    assert 0.5 < lengths[0] / lengths[1] < 2
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])

@@ -38,6 +38,8 @@ _EVENT = re.compile(
     r"|mode/|netsplit|netjoined:|Topic|topic|$)"
 )
 _OLD_ACTION = re.compile(r"=== (\S+) (.*)", re.DOTALL)
+# colours, bold type and other codes of chat programs
+_CODE = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|[\x00-\x08\x0a-\x1f\x7f]")
 _FORCED = re.compile(r"Guest\d+$")
 _DATE = re.compile(r"(?<!\d)(\d{4})-?([01]\d)-?([0-3]\d)(?!\d)")
 _MINUTES = {f"{hour:02}:{minute:02}": hour * 60 + minute for hour in range(24) for minute in range(60)}
@@ -87,6 +89,8 @@ def parse(lines: Iterable[str], start: int = 0) -> Iterator[Post]:
             time, nick, text = said.groups()
             if " " in nick:
                 nick = _whole(nick)
+            if not text.isprintable():
+                text = _CODE.sub("", text)
             yield Post(number, read(time), nick, who.get(nick, nick), text, "message")
         else:
             yield _odd(number, line, clock, people)
@@ -95,7 +99,7 @@ def parse(lines: Iterable[str], start: int = 0) -> Iterator[Post]:
 def _odd(number: int, line: str, clock: "_Clock", people: "_People") -> Post:
     if action := _ACTION.match(line):
         time, nick, text = action.groups()
-        return Post(number, clock.read(time), nick, people.who(nick), text, "action")
+        return Post(number, clock.read(time), nick, people.who(nick), _CODE.sub("", text), "action")
     if event := _EVENT.match(line):
         if renamed := _RENAMED.match(line):
             people.rename(_whole(renamed[1]), _whole(renamed[2]))

@@ -10,12 +10,17 @@ from rejoinder.corpora.irc import Post
 from rejoinder.dialogue import Dialogue, Turn, merge_posts
 
 ASKER, HELPER = "participant_1", "participant_2"
+SPOKEN = ("message", "action")
 MOST_BY_ONE = 0.8
 FEWEST_TURNS = 3
 
 _BOT = re.compile(r"(ub[ou]t+u|lubotu|floodbot|meetingology|mootbot|chanserv|ubot\d|kubot)\w*", re.IGNORECASE)
 _COMMAND = re.compile(r"\s*(?:\S+[:,]\s+)?!\w")
 _ADDRESS = re.compile(r"\s*@?([^\s:,]+)\s*[:,]\s*")
+_NICK = r"@?([\w\[\]\\`^{|}-]+)"
+_OPENING = re.compile(rf"\s*{_NICK}(?:'s)?(?:\s*(?:[.,:;>]+|-+)(?=\s|$)|(?=\s)|$)\s*")
+# a name within a sentence, not in an address or a path, with the space or comma before it
+_NAME = re.compile(rf"(?:,? +|,|(?<![\w`|^/.@:-])){_NICK}(?:'s\b)?(?![/@]|\.\w)")
 
 
 class Support(msgspec.Struct, frozen=True):
@@ -70,66 +75,112 @@ def addressee(text: str, nicks: Collection[str]) -> str | None:
     return nick if nick in nicks else None
 
 
+class People(msgspec.Struct, frozen=True):
+    """All nicks of a log, in lower case, and those among them that are words there."""
+
+    nicks: frozenset[str]
+    words: frozenset[str] = frozenset()
+
+
+def people_of(posts: Sequence[Post]) -> People:
+    """Find a log's nicks, those of silent people too; one used more within sentences than as an address is a word."""
+    nicks = frozenset(post.nick.lower() for post in posts if post.nick)
+    users: dict[str, set[str]] = {}
+    callers: dict[str, set[str]] = {}
+    for post in posts:
+        if post.kind not in SPOKEN:
+            continue
+        called = addressee(post.text, nicks)
+        if called:
+            callers.setdefault(called, set()).add(post.person)
+        for word in nicks.intersection(_NAME.findall(post.text.lower())) - {called}:
+            users.setdefault(word, set()).add(post.person)
+    words = (nick for nick, some in users.items() if len(some) > len(callers.get(nick, ())) + _FEW)
+    return People(nicks, frozenset(words))
+
+
+_FEW = 2
+"""How many people may name somebody whom nobody addresses."""
+
+
+def is_directed(text: str, people: People) -> bool:
+    """Whether a message starts with somebody's nick."""
+    opening = _OPENING.match(text)
+    nick = opening[1].lower() if opening else ""
+    return (nick in people.nicks and nick not in people.words) or addressee(text, people.nicks) is not None
+
+
 def support_dialogues(
-    conversations: Iterable[Sequence[Post]], nicks: Collection[str], name: str, day: str, funnel: Funnel
+    conversations: Iterable[Sequence[Post]], people: People, name: str, day: str, funnel: Funnel
 ) -> Iterator[Support]:
-    """Yield what passes all filters, counting what does not; `nicks` are all of the log's, in lower case."""
+    """Yield what passes all filters, counting what does not."""
     for number, conversation in enumerate(conversations, 1):
         funnel.conversations += 1
-        posts = [post for post in conversation if is_talk(post)]
-        reason = _objection(posts, nicks)
+        said = list(nameless(conversation, people))
+        directed = next((is_directed(post.text, people) for post in conversation if is_talk(post)), False)
+        reason = "directed" if directed else _objection(said)
         if reason is None:
-            yield _support(posts, f"{name}-{number}", day)
+            yield _support(said, f"{name}-{number}", day)
         else:
             funnel.removed[reason] += 1
 
 
-def _objection(posts: list[Post], nicks: Collection[str]) -> str | None:
-    """Return the first filter that a conversation does not pass, in the paper's order."""
-    speakers = Counter(post.person for post in posts)
-    if posts and addressee(posts[0].text, nicks):
-        return "directed"
+def _objection(said: list[tuple[Post, str]]) -> str | None:
+    """Return the first of the other filters that a conversation does not pass, in the paper's order."""
+    speakers = Counter(post.person for post, _ in said)
     if len(speakers) != 2:
         return "participants"
-    if max(speakers.values()) > MOST_BY_ONE * len(posts):
+    if max(speakers.values()) > MOST_BY_ONE * len(said):
         return "monologue"
-    turns = merge_posts((post.person, post.text) for post in posts)
+    turns = merge_posts((post.person, text) for post, text in said)
     return "short" if len(turns) < FEWEST_TURNS else None
 
 
-def _support(posts: list[Post], id_: str, day: str) -> Support:
-    asker = posts[0].person
-    names = {post.nick for post in posts} | {post.person for post in posts}
-    said = [(ASKER if post.person == asker else HELPER, without_names(post.text, names)) for post in posts]
-    said = [(speaker, text) for speaker, text in said if text]
-    return Support(day, Dialogue(id_, merge_posts(said)), tuple(text for _, text in said))
+def _support(said: list[tuple[Post, str]], id_: str, day: str) -> Support:
+    asker = said[0][0].person
+    turns = merge_posts((ASKER if post.person == asker else HELPER, text) for post, text in said)
+    return Support(day, Dialogue(id_, turns), tuple(text for _, text in said))
 
 
-def every_reply(conversation: Sequence[Post]) -> Iterator[tuple[tuple[Turn, ...], str]]:
+def every_reply(conversation: Sequence[Post], people: People) -> Iterator[tuple[tuple[Turn, ...], str]]:
     """Yield each turn of a conversation with what came before it, for training: whoever speaks, however many they are.
 
     Who replies is the helper, all others are the asker, as if the dialogue had two sides.
     """
-    posts = [post for post in conversation if is_talk(post)]
-    names = {post.nick for post in posts} | {post.person for post in posts}
-    cleaned = ((post.person, without_names(post.text, names)) for post in posts)
-    turns = merge_posts((person, text) for person, text in cleaned if text)
+    turns = all_turns(conversation, people)
     for place in range(1, len(turns)):
         helper = turns[place].speaker
         before = ((HELPER if turn.speaker == helper else ASKER, post) for turn in turns[:place] for post in turn.posts)
         yield merge_posts(before), turns[place].text
 
 
-def without_names(text: str, names: Collection[str]) -> str:
-    """Take the participants' names out of a message: as an address, or spelt exactly so where it cannot be a word."""
-    lowered = {name.lower() for name in names}
-    while (matched := _ADDRESS.match(text)) and matched[1].lower() in lowered:
-        text = text[matched.end() :]
-    telling = [name for name in names if len(name) > 3 and not (name.isalpha() and name.islower())]
-    if telling:
-        pattern = "|".join(re.escape(name) for name in sorted(telling, key=len, reverse=True))
-        text = re.sub(rf"(?<![\w-])@?(?:{pattern})(?![\w-])", "", text)
-    return " ".join(text.split())
+def all_turns(conversation: Sequence[Post], people: People) -> tuple[Turn, ...]:
+    """Return the turns of a conversation, however many take part, without names."""
+    return merge_posts((post.person, text) for post, text in nameless(conversation, people))
+
+
+def nameless(conversation: Sequence[Post], people: People) -> Iterator[tuple[Post, str]]:
+    """Yield what people say to each other, without the names of those who take part or are addressed."""
+    posts = [post for post in conversation if is_talk(post)]
+    names = {name.lower() for post in posts for name in (post.nick, post.person)}
+    names.update(filter(None, (addressee(post.text, people.nicks) for post in posts)))
+    for post in posts:
+        text = without_names(post.text, names, people.words)
+        if text:
+            yield post, text
+
+
+def without_names(text: str, names: Collection[str], words: Collection[str] = ()) -> str:
+    """Take names, in lower case, out of a message: those that are words too only where they are an address."""
+
+    def telling(name: str) -> bool:
+        return name.lower() in names and name.lower() not in words
+
+    while (found := _ADDRESS.match(text)) and found[1].lower() in names:
+        text = text[found.end() :]
+    while (found := _OPENING.match(text)) and telling(found[1]):
+        text = text[found.end() :]
+    return " ".join(_NAME.sub(lambda found: "" if telling(found[1]) else found[0], text).split())
 
 
 def cuts(dialogue: Dialogue) -> list[int]:

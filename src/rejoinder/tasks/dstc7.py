@@ -12,6 +12,7 @@ from rejoinder.files import BadInputError, read_json_records, read_lines, write_
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, NONE, OPTION_SCHEMA, SelectionTask, SelectionTruth, to_pairs
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
+Subtask = Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
 class Message(msgspec.Struct, gc=False):
@@ -40,7 +41,7 @@ class Example(msgspec.Struct, rename="kebab", omit_defaults=True, kw_only=True):
     options_for_correct_answers: list[Candidate] | msgspec.UnsetType = msgspec.UNSET
     options_for_next: list[Candidate] | msgspec.UnsetType = msgspec.UNSET
     profile: dict[str, Any] | list[Any] | msgspec.UnsetType = msgspec.UNSET
-    scenario: int | msgspec.UnsetType = msgspec.UNSET
+    scenario: Subtask | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def options(self) -> list[Candidate]:

@@ -10,19 +10,22 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoinder.corpora.irc import Post, date_of, read_log
 from rejoinder.corpora.link_files import conversations, name_of
 from rejoinder.corpora.ubuntu import (
     FILTERS,
     HELPER,
+    SPOKEN,
     Funnel,
+    People,
     Support,
+    all_turns,
     cuts,
     every_reply,
-    is_talk,
+    people_of,
     support_dialogues,
-    without_names,
 )
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, read_start
@@ -112,15 +115,15 @@ def gather(
     gathered = Gathered([], [], Funnel())
     pool = Reservoir(pool_size, seed)
     for path in sorted(logs, key=lambda path: (_day(path), path.name)):
-        posts = [post for post in read_log(path) if post.kind in ("message", "action")]
-        talks = _untangle(path, posts, links)
-        nicks = {post.nick.lower() for post in posts}
-        gathered.dialogues += support_dialogues(talks, nicks, name_of(path), _day(path), gathered.funnel)
+        posts = list(read_log(path))
+        talks = _untangle(path, [post for post in posts if post.kind in SPOKEN], links)
+        people = people_of(posts)
+        gathered.dialogues += support_dialogues(talks, people, name_of(path), _day(path), gathered.funnel)
         if turns:
-            gathered.replies.setdefault(_day(path), []).extend(_every_reply(talks))
-        for post in posts:
-            if is_talk(post):
-                pool.add(without_names(post.text, {post.nick}))
+            gathered.replies.setdefault(_day(path), []).extend(_every_reply(talks, people))
+        for talk in talks:
+            for turn in all_turns(talk, people):
+                pool.add(turn.text)
         advance(1)
     gathered.utterances = pool.kept
     if not gathered.dialogues:
@@ -134,9 +137,9 @@ def _untangle(path: Path, posts: list[Post], links: Links) -> list[list[Post]]:
     return [[by_line[line] for line in lines if line in by_line] for lines in conversations(links(path, posts))]
 
 
-def _every_reply(talks: list[list[Post]]) -> Iterator[Cut]:
+def _every_reply(talks: list[list[Post]], people: People) -> Iterator[Cut]:
     for talk in talks:
-        for before, reply in every_reply(talk):
+        for before, reply in every_reply(talk, people):
             yield Cut(tuple((turn.speaker, turn.text) for turn in before[-MOST_TURNS:]), (reply,))
 
 
@@ -159,8 +162,7 @@ def split_by_day(dialogues: Sequence[Support], shares: tuple[float, float, float
         raise BadInputError("logs", f"{len(counts)} days; a split by time needs at least {len(SPLITS)}")
     days = sorted(counts)
     reached = np.cumsum([counts[day] for day in days]) / len(dialogues)
-    first = _border(reached, shares[0], 1, len(days) - 2)
-    second = _border(reached, shares[0] + shares[1], first + 1, len(days) - 1)
+    first, second = _borders(reached, np.array(shares))
     side = {day: SPLITS[(place >= first) + (place >= second)] for place, day in enumerate(days)}
     split: dict[str, list[Support]] = {name: [] for name in SPLITS}
     for dialogue in dialogues:
@@ -168,9 +170,19 @@ def split_by_day(dialogues: Sequence[Support], shares: tuple[float, float, float
     return split
 
 
-def _border(reached: np.ndarray, share: float, lowest: int, highest: int) -> int:
-    """Return how many days come nearest to the wanted share of the dialogues."""
-    return int(np.clip(np.argmin(np.abs(reached - share)) + 1, lowest, highest))
+def _borders(reached: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[int, int]:
+    """Return how many days end train, and dev, so that the ratios to the wanted shares are all as near to 1 as can be.
+
+    Ratios, not differences: a last day of few hours must not be a side alone.
+    """
+    found = []
+    for first in range(1, len(reached) - 1):
+        middle = reached[first - 1] + (1 - reached[first - 1]) * shares[1] / shares[1:].sum()
+        near = int(np.searchsorted(reached, middle))
+        for second in {int(np.clip(place, first + 1, len(reached) - 1)) for place in (near, near + 1)}:
+            sides = np.diff([0.0, reached[first - 1], reached[second - 1], 1.0])
+            found.append((float((np.log(sides / shares) ** 2).sum()), first, second))
+    return min(found)[1:]
 
 
 def cut_dialogues(dialogues: Iterable[Support], every: bool, rng: np.random.Generator) -> Iterator[Cut]:

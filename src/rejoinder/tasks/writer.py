@@ -1,14 +1,14 @@
 """Write a task folder example by example, so that files of gigabytes pass through little memory."""
 
-import shutil
-import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 
+from rejoinder.files import new_folders
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, PROFILE_SCHEMA
 
 _NEEDED = ("examples", "options")
@@ -35,16 +35,16 @@ class TaskWriter:
         self._parts = dict.fromkeys((*self._tables, "groups"), 0)
 
     def __enter__(self) -> "TaskWriter":
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._temporary = Path(tempfile.mkdtemp(dir=self.folder, prefix=".parts."))
+        self._passing = ExitStack()
+        self._passing.enter_context(new_folders(self.folder))
+        self._temporary = Path(self._passing.enter_context(TemporaryDirectory(dir=self.folder, prefix=".parts.")))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        try:
-            if kind is None:
-                self._finish()
-        finally:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        with self._passing:
+            if error is not None:
+                raise error
+            self._finish()
 
     def row(self, option: tuple[str, str]) -> int:
         """Return the row of an option (id, text), which is written once."""
