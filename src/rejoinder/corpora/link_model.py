@@ -32,14 +32,14 @@ _FORMAT = "rejoinder link model 1"
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a model is trained and how it decides; the defaults were chosen on a sixth of the training logs."""
+    """How a model is trained and how it decides; the defaults were chosen on parts of the training logs."""
 
     candidates: int = 16
     folds: int = 3
-    bags: int = 3
+    bags: int = 2
     pruner: Trees = Trees(trees=40, rate=0.25, features=0.4)
     first: Trees = Trees(trees=120, rate=0.12, features=0.4)
-    second: Trees = Trees(trees=240, rate=0.06, features=0.3, smallest_leaf=100)
+    second: Trees = Trees(trees=300, leaves=63, rate=0.04, features=0.2, smallest_leaf=200)
     # a conversation cut in two costs more than two joined by one link: starting must be this much likelier (log)
     reluctance: float = 0.5
     # a message answers every other candidate with at least this chance too

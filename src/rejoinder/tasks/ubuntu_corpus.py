@@ -27,9 +27,10 @@ def write_training_pairs(path: Path, cuts: Sequence[Cut], seed: int) -> None:
     """Write each cut with its reply (label 1) and with another cut's reply (label 0), in random order."""
     rng = np.random.default_rng(seed)
     replies = [cut.replies[0] for cut in cuts]
+    drawn = _draws(replies, rng)
     rows = []
     for cut in cuts:
-        wrong = next(text for text in _draws(replies, rng) if text not in cut.replies)
+        wrong = next(text for text in drawn if text not in cut.replies)
         context = _context(cut.turns)
         rows += [(context, f"{cut.replies[0]} __eou__", 1), (context, f"{wrong} __eou__", 0)]
     _write(path, TRAIN_HEADER, (rows[place] for place in rng.permutation(len(rows))))
