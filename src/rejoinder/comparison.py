@@ -48,6 +48,11 @@ class MeasureComparison(msgspec.Struct, frozen=True):
         ranked = np.argsort(-means if self.measure.higher_is_better else means, kind="stable")
         return [int(place) for place in ranked]
 
+    @property
+    def has_examples(self) -> bool:
+        """Whether there are scores by example; a board shows no more than means."""
+        return bool(self.scores.values.shape[1] > 1)
+
     def is_best(self, run: int) -> bool:
         """Whether a run cannot be told apart from the best of several."""
         return len(self.scores.runs) > 1 and bool(self.test.p[self.order[0], run] >= ALPHA)

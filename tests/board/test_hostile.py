@@ -10,11 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from rejoinder.board.archive import write_archive
 from rejoinder.board.leaderboard import lines_of
-from rejoinder.board.models import Competition, Track
+from rejoinder.board.models import Competition, Track, now
 from rejoinder.board.names import clean_filename
 from rejoinder.board.scorer import LONGEST_ERROR, Files, Score
-from rejoinder.board.scorer_process import ScorerDiedError, ScorerProcess
+from rejoinder.board.scorer_process import UNLIMITED, ScorerDiedError, ScorerProcess
+from rejoinder.board.standings import finish
 from rejoinder.board.vectors import pack_chosen
 from rejoinder.board.web.cache import MOST, PageCache
 from rejoinder.board.web.markdown import to_html
@@ -349,6 +351,32 @@ def test_nothing_by_example_in_any_answer(world, browse, make_run):
     answer = browser.get(f"/api/runs/{run.id}", headers=headers).json()
     assert set(answer) == {"id", "number", "file", "status", "error", "scores", "received", "runs_left"}
     assert set(answer["scores"]["NMD(A)"]) == {"score", "low", "high"}
+
+
+def test_nothing_by_example_after_closing(world, make_run, tmp_path):
+    """Nor do the final reports: a run can be made such that sorted or exact scores tell what is right where."""
+    track = world.competition(digits=3)
+    for name, nearness in (("Anna", 0.5), ("Bert", 0.8)):
+        world.hand_in(world.user(name, f"Team {name}"), track, make_run(nearness))
+    with world.site.database.writing() as session:
+        session.get_one(Competition, track.competition_id).closes = now()
+    with ScorerProcess(UNLIMITED) as scorer:
+        finish(world.site, scorer)
+    write_archive(world.site, tmp_path / "archive")
+    files = [path for path in (tmp_path / "archive").rglob("*.*") if path.suffix not in (".png", ".css")]
+    assert {path.suffix for path in files} == {".html", ".svg", ".csv", ".md", ".tex", ".json"}
+    for path in files:
+        text = says(path.read_text()) if path.suffix in (".html", ".svg") else path.read_text()
+        exact = [float(found) for found in re.findall(r"\d\.\d{5,}(?:e-\d+)?", text)]
+        # a p-value is a number of trials over that of all, and tells nothing more
+        assert not [each for each in exact if each != round(each, 4) and not (each * 10_001 + 1e-6) % 1 < 1e-5], path
+        assert "example by example" not in text
+        assert "differences" not in path.name
+
+
+def says(page):
+    """Return the text of a page or a chart, and what it says to a screen reader; not where its lines are."""
+    return " ".join(re.findall(r'aria-label="([^"]*)"', page)) + re.sub(r"<[^>]*>", " ", page)
 
 
 def test_bars_tell_no_more_than_the_rounded_numbers():

@@ -40,7 +40,7 @@ def test_a_whole_competition(world, track, browse, make_run, bad_run):
     assert re.search(r'class="big">0\.\d{4}<', first)
     assert "1 of 2 runs left" in first
     second = anna.get(upload(anna, track, make_run(0.4)).headers["location"]).text
-    assert "not released" in second
+    assert "Scored, but not released" in second
     over = upload(anna, track, make_run(0.9))
     assert over.status_code == 409
     assert "the quota is used up: your team has handed in all 2 runs of this track" in over.text

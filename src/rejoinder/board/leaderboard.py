@@ -41,10 +41,9 @@ def shown(value: float, digits: int, log2: bool) -> str:
 
 def make_score(track: Track, values: dict[str, Any], bar: tuple[float, float, float] = (0, 0, 0)) -> Score:
     """Round a score and its interval as the competition wants them shown."""
-    rules = track.competition
-    rounded = (round(values[key], rules.digits) for key in ("score", "low", "high"))
-    text, *ends = (shown(value, rules.digits, rules.log2) for value in rounded)
-    low, high = reversed(ends) if rules.log2 else ends
+    digits, log2 = track.competition.digits, track.competition.log2
+    text, *ends = (shown(round(values[key], digits), digits, log2) for key in ("score", "low", "high"))
+    low, high = reversed(ends) if log2 else ends
     return Score(text, low, high, values.get("group", ""), values.get("best", False), bar)
 
 

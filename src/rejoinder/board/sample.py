@@ -24,8 +24,8 @@ Judge **customer-helpdesk dialogues** as 19 annotators did (the task of NTCIR-15
   satisfaction (S) and efficiency (E).
 - *Nuggets*: for each turn a distribution over the kinds of nugget.
 
-A run is a JSON file in DialEval's format; those beside the board's folder in `sample/` can be handed in as they are.
-`test_en.json` and `test_cn.json` hold the dialogues without votes, `train_en.json` and `train_cn.json` with them.
+A run is a JSON file in DialEval's format. The folder `sample/` within the board's holds some to hand in as they are;
+`test_en.json` and `test_cn.json` there are the dialogues without votes, `train_en.json` and `train_cn.json` with them.
 """
 
 

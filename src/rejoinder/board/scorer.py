@@ -19,10 +19,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from rejoinder.board.names import printable
 from rejoinder.board.vectors import choose_online, pack, pack_chosen, unpack, unpack_chosen
-from rejoinder.comparison import Comparison, Settings, compare
+from rejoinder.comparison import Comparison, MeasureComparison, Settings, compare
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, open_binary
 from rejoinder.measures.measure import Floats, Measure, Scores
@@ -92,6 +93,8 @@ class Compare(msgspec.Struct, frozen=True, tag="compare"):
     title: str
     measures: list[dict[str, Any]]
     rows: list[Row]
+    digits: int
+    """What is written is rounded to; it is for everybody."""
     out: str | None = None
 
 
@@ -205,8 +208,24 @@ def compare_rows(request: Compare) -> dict[str, Any]:
     comparison = compare(scores, request.title, Settings() if request.out else ONLINE)
     if request.out is None:
         return _standings(comparison)
-    write_comparison(comparison, Path(request.out))
+    write_comparison(_public(comparison, request.digits), Path(request.out))
     return {**_standings(comparison), **_tables(comparison)}
+
+
+def _public(comparison: Comparison, digits: int) -> Comparison:
+    """Return what everybody may know of it: rounded figures, and nothing by example, which could tell the truth."""
+
+    def rounded(by: MeasureComparison) -> MeasureComparison:
+        means = by.scores.means.round(digits)
+        return replace(
+            by,
+            scores=replace(by.scores, values=means[:, None]),
+            low=by.low.round(digits),
+            high=by.high.round(digits),
+            test=replace(by.test, means=means, effect_size=by.test.effect_size.round(digits)),
+        )
+
+    return replace(comparison, measures=[rounded(by) for by in comparison.measures])
 
 
 def _matrix(measure: dict[str, Any], rows: list[Row]) -> Scores | None:

@@ -33,7 +33,7 @@ def refresh(site: Site, scorer: ScorerProcess) -> int:
         stale = [track for track in session.scalars(select(Track)) if is_stale(track)]
         rows = {track.id: _online_rows(session, track) for track in stale}
     for track in stale:
-        found = scorer.ask(Compare(track.name, track.measures, rows[track.id]))
+        found = scorer.ask(Compare(track.name, track.measures, rows[track.id], track.competition.digits))
         with site.database.writing() as session:
             if kept := session.get(Track, track.id):  # unless an organiser has just removed it
                 kept.standings = {"version": track.version, **found}
@@ -73,7 +73,8 @@ def finish(site: Site, scorer: ScorerProcess) -> int:
         runs = [row.name for row in rows[track.id]]
         folder = site.results / f"{track.id}-{new_id()}"
         title = f"{track.competition.name}, {track.name}"
-        found = scorer.ask(Compare(title, track.measures, rows[track.id], str(folder))) if rows[track.id] else {}
+        asked = Compare(title, track.measures, rows[track.id], track.competition.digits, str(folder))
+        found = scorer.ask(asked) if rows[track.id] else {}
         _record_final(site, track.id, runs, {"measures": [], **found, "folder": folder.name})
     return len(due)
 

@@ -46,7 +46,7 @@ def _section(comparison: Comparison) -> dict[str, object]:
 
 
 def _measure(by: MeasureComparison) -> dict[str, object]:
-    charts = (plots.p_value_chart(by), plots.differences_chart(by))
+    charts = [plots.p_value_chart(by), *([plots.differences_chart(by)] if by.has_examples else [])]
     return {
         "measure": by.measure,
         "charts": [plots.to_svg(chart) for chart in charts],

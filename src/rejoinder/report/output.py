@@ -123,7 +123,8 @@ def write_comparison(comparison: Comparison, out: Path) -> None:
     for by in comparison.measures:
         if len(by.scores.runs) > 1:
             charts[f"p-values-{by.measure.name}"] = plots.p_value_chart(by)
-            charts[f"differences-{by.measure.name}"] = plots.differences_chart(by)
+            if by.has_examples:
+                charts[f"differences-{by.measure.name}"] = plots.differences_chart(by)
     for name, chart in charts.items():
         plots.save_png(chart, out / "charts" / f"{name}.png")
         with write_atomically(out / "charts" / f"{name}.svg") as file:
