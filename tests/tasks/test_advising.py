@@ -75,6 +75,16 @@ def test_every_subtask_keeps_its_promise(built, raw, subtask, split):
         assert not right or any(right <= ways and not wrong & ways for ways in said[min(right)])
 
 
+def test_wrong_options_are_in_any_wording_as_the_right_one_is(built, raw):
+    originals = {utterance.text for record in raw[0] for utterance in record.utterances}
+    task = load_selection_task(built / "subtask_1/train")
+    texts = task.options["text"]
+    right = texts.gather(task.examples["correct"].explode()).is_in(originals).mean()
+    offered = texts.gather(task.examples["options"].explode()).is_in(originals).mean()
+    assert right < 0.6
+    assert offered == pytest.approx(right, abs=0.15)
+
+
 def test_paraphrases_of_the_correct_reply_are_all_correct(built, raw):
     task = load_selection_task(built / "subtask_3/test_2")
     said = {frozenset(utterance.ways) for record in raw[0] for utterance in record.utterances}

@@ -160,7 +160,7 @@ def _advising_tasks(
 ) -> Iterator[tuple[int, SelectionTask]]:
     similar = similar_by_words() if recipe.hard else None
     single = [advising.first_reply_only(partial.cut) for partial in partials]
-    one_way = [ways[:1] for ways in wrong]
+    one_way = [(text,) for ways in wrong for text in ways]  # in any wording, as the right one is
     profiles = [msgspec.json.encode(partial.profile).decode() for partial in partials]
     for subtask in (1, 3, 4, 5):
         cuts: Sequence[Cut] = [partial.cut for partial in partials] if subtask == 3 else single
