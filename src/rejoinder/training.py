@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rejoinder.errors import UserError
+from rejoinder.row_adagrad import RowAdagrad
 from rejoinder.watch import Watch, unwatched
 
 WEIGHTS = "weights.safetensors"
@@ -42,7 +43,7 @@ class Training:
     batch: int = 128
     rate: float = 1e-3
     optimizer: Literal["adamw", "adagrad"] = "adamw"
-    """adagrad: for large tables of vectors, of which a step changes but a few; without weight decay and clipping."""
+    """adagrad: for large tables of vectors, of which a step changes a few (`row_adagrad`); without decay and clipping."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: float = 0.0
     """Share of all steps during which the rate rises from zero."""
@@ -295,7 +296,7 @@ def rate_factor(training: Training, step: int, steps: int) -> float:
 
 def _optimizer(network: nn.Module, training: Training) -> torch.optim.Optimizer:
     if training.optimizer == "adagrad":
-        return torch.optim.Adagrad(network.parameters(), lr=training.rate)
+        return RowAdagrad(network.parameters(), training.rate)
     decayed = _decayed(network, training.weight_decay)
     return torch.optim.AdamW(decayed, lr=training.rate, fused=torch.cuda.is_available())
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from rejoinder.corpora.entities import Parser
 from rejoinder.model import load_model
 from rejoinder.model import predict as answer
 from rejoinder.runs import read_selection_run
@@ -207,26 +208,42 @@ def test_embeddings_learn_facts_by_heart(cli, built, tmp_path, save):
 
 
 def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
-    """Worked by hand: contexts {0, 1} and {2}, options {0}, {1}, {2}; one correct option each, one drawn."""
+    """Worked by hand: contexts {0, 1} and {2}, options {0}, {1}, {2}; one correct option each, two drawn."""
     torch = pytest.importorskip("torch")
     from rejoinder.nn.embedding_learner import EmbeddingLearner
 
     rows = {
         "contexts": ([0, 1, 2], [0, 2, 3]), "options": ([0, 1, 2], [0, 1, 2, 3]), "correct": ([0, 1], [0, 1, 2]),
-        "dev_contexts": ([0, 1, 2], [0, 2, 3]), "dev_correct": ([0, 1], [0, 1, 2]),
+        "dev_contexts": ([0, 1, 2], [0, 2, 3]), "dev_correct": ([0, 1], [0, 1, 2]), "dev_named": ([2], [0, 1, 1]),
     }  # fmt: skip
     for name, (values, starts) in rows.items():
         np.save(tmp_path / f"{name}.npy", np.array(values))
         np.save(tmp_path / f"{name}_starts.npy", np.array(starts))
-    settings = {"symbols": 3, "dimension": 2, "dictionaries": 2, "margin": 0.5, "negatives": 1, "batch": 2}
+    settings = {"symbols": 3, "dimension": 2, "dictionaries": 2, "margin": 0.5, "negatives": 2, "batch": 2}
     learner = EmbeddingLearner(settings, tmp_path, 0, torch.device("cpu"))
-    said, replied = np.array([[1, 0], [0, 2], [1, 1]], float), np.array([[0.5, 0], [0, 1], [1, 1]], float)
+    said, replied = np.array([[1, 0], [0, 0.8], [0.5, 0.5]]), np.array([[0.5, 0], [0, 3], [0.6, 0.6]])
     learner.network.said.weight.data = torch.tensor(said)
     learner.network.replied.weight.data = torch.tensor(replied)
+    replied[1] = [0, 1]  # no vector is longer than 1
     contexts = np.array([(said[0] + said[1]) / np.sqrt(2), said[2]])
-    scores = contexts @ replied[[0, 1, 2]].T  # the two answers, and the one drawn
-    rivals = max(scores[0, 1], scores[0, 2]), max(scores[1, 0], scores[1, 2])
+    scores = contexts @ replied.T
+    rivals = max(scores[0, 1], scores[0, 2]), scores[1, 2]  # option 1 is correct for the second
     expected = (max(0, 0.5 - scores[0, 0] + rivals[0]) + max(0, 0.5 - scores[1, 1] + rivals[1])) / 2
-    assert learner.loss(np.array([0, 1, 0, 1, 2])).item() == pytest.approx(expected)
-    ranks = [(row > row[number]).sum() for number, row in enumerate(scores)]
+    assert learner.loss(np.array([0, 1, 0, 1, 1, 2])).item() == pytest.approx(expected, rel=1e-5)
+    ranks = [int(scores[0, 1] > scores[0, 0]), (scores[1] > scores[1, 1]).sum()]  # the first names option 2
+    assert ranks == [1, 1]
     assert learner.evaluate() == pytest.approx(np.mean([1 / (1 + rank) for rank in ranks]))
+    everything = learner.loss(np.array([0, 0, 0, 0]))  # nothing wrong was drawn
+    assert everything.item() == 0
+
+
+def test_entities_that_share_a_symbol_have_one_of_their_own():
+    from rejoinder.corpora.dictionary import Dictionary
+    from rejoinder.systems.embeddings import _own_symbols, _read
+
+    dictionary = Dictionary(Parser(["Drama", "drama", "Alien"]), ["is"])
+    own = _own_symbols(dictionary)
+    shared, alien, word = 0, 1, 2
+    assert own.tolist() == [3, 4, -1]
+    found = _read(dictionary, own, ["Alien is Drama", "drama", "DRAMA", "nothing"])
+    assert found.lists() == [[alien, word, shared, 3], [shared, 4], [shared], []]

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from rejoinder.nn.embeddings import Embeddings, EmbeddingSettings, bags
 from rejoinder.training import load_arrays
 
-_DEV = 2_000
-_MOST_CORRECT = 8
+_DEV, _BLOCK = 2_000, 200
 
 
 class EmbeddingLearner:
@@ -21,21 +20,24 @@ class EmbeddingLearner:
 
     def __init__(self, settings: dict[str, Any], folder: Path, seed: int, device: torch.device) -> None:
         self.settings, self.seed, self.device = EmbeddingSettings(**settings), seed, device
-        torch.sparse.check_sparse_tensor_invariants.disable()  # else it warns
         self.network: nn.Module = Embeddings(self.settings)
-        names = ("contexts", "options", "correct", "dev_contexts", "dev_correct")
+        names = ("contexts", "options", "correct", "dev_contexts", "dev_correct", "dev_named")
         arrays = load_arrays(folder)
         self.rows = {name: (arrays[name], arrays[f"{name}_starts"]) for name in names}
         self.answers = np.unique(self.rows["correct"][0])
 
     def batches(self, epoch: int) -> Sequence[NDArray[np.int64]]:
-        """Shuffle the examples, and draw one of each one's correct options and wrong ones for all of a batch."""
+        """Shuffle the examples, and draw one of each one's correct options and wrong ones for all of a batch.
+
+        Wrong ones are drawn from all answers alike: were they the batch's other answers, an answer that is often
+        correct would be as often wrong, and the model would not learn that it is likely.
+        """
         rng = np.random.default_rng([self.seed, epoch])
         correct, starts = self.rows["correct"]
         order = rng.permutation(np.flatnonzero(np.diff(starts)))
         drawn = correct[starts[order] + (rng.random(len(order)) * np.diff(starts)[order]).astype(np.int64)]
         size = self.settings.batch
-        wrong = rng.choice(self.answers, (len(order) // size + 1, self.settings.negatives))
+        wrong = np.sort(rng.choice(self.answers, (len(order) // size + 1, self.settings.negatives)))
         return [
             np.concatenate([order[start : start + size], drawn[start : start + size], wrong[start // size]])
             for start in range(0, len(order), size)
@@ -44,43 +46,62 @@ class EmbeddingLearner:
     def loss(self, batch: NDArray[np.int64]) -> Tensor:
         """Return how far the best of the wrong options comes within the margin of the true one.
 
-        The batch's other answers are wrong ones too. (The mean over all wrong ones learns far more slowly: most of
-        tens of thousands of entities are no rivals.)
+        (The mean over all wrong ones learns far more slowly: most of tens of thousands of entities are no rivals.)
         """
         size = (len(batch) - self.settings.negatives) // 2
-        examples, offered = batch[:size], batch[size:]
-        said, replied = self.network(self._bags("contexts", examples), self._bags("options", offered))
-        scores = said @ replied.T
-        right = scores.diagonal()
-        rivals = scores.masked_fill(self._correct(examples, offered), -torch.inf).max(dim=1).values
-        return torch.relu(self.settings.margin - right + rivals).mean()
+        examples, right, wrong = np.split(batch, [size, 2 * size])
+        rivals, none = self._rivals(examples, wrong)
+        said, replied = self.network(
+            self._bags("contexts", examples), self._bags("options", np.concatenate([right, rivals]))
+        )
+        best, rival = (said * replied[:size]).sum(dim=1), (said * replied[size:]).sum(dim=1)
+        return torch.relu(self.settings.margin - best + rival.masked_fill(none, -torch.inf)).mean()
 
-    def _correct(self, examples: NDArray[np.int64], offered: NDArray[np.int64]) -> Tensor:
-        """Say which of the offered options are correct after all."""
-        correct, starts = self.rows["correct"]
-        most = int(min((starts[examples + 1] - starts[examples]).max(), _MOST_CORRECT))
-        places = np.minimum(starts[examples][:, None] + np.arange(most), starts[examples + 1][:, None] - 1)
-        right = torch.from_numpy(np.asarray(correct)[places].astype(np.int64)).to(self.device)
-        others = torch.from_numpy(offered).to(self.device)
-        found: Tensor = (right[:, :, None] == others).any(dim=1)
-        return found
+    @torch.no_grad()
+    def _rivals(self, examples: NDArray[np.int64], wrong: NDArray[np.int64]) -> tuple[NDArray[np.int64], Tensor]:
+        """Return the best of the wrong options for each example, and where there is none, all being correct."""
+        said, replied = self.network(self._bags("contexts", examples), self._bags("options", wrong))
+        scores = said @ replied.T
+        scores[self._correct(examples, wrong)] = -torch.inf
+        best, place = scores.max(dim=1)
+        return wrong[place.cpu().numpy()], best == -torch.inf
+
+    def _correct(self, examples: NDArray[np.int64], offered: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return which examples have which of the offered options, which are in order, as a correct one."""
+        correct, starts = bags(*self.rows["correct"], examples)
+        owners = np.repeat(np.arange(len(examples)), np.diff(np.append(starts, len(correct))))
+        first, last = (np.searchsorted(offered, correct, side) for side in ("left", "right"))  # one may be drawn twice
+        found = last - first
+        places = np.arange(found.sum()) + np.repeat(first - (np.cumsum(found) - found), found)
+        return torch.from_numpy(np.repeat(owners, found)).to(self.device), torch.from_numpy(places).to(self.device)
 
     def _bags(self, name: str, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         symbols, starts = bags(*self.rows[name], chosen)
         return torch.from_numpy(symbols).to(self.device), torch.from_numpy(starts).to(self.device)
 
     def evaluate(self) -> float | None:
-        """Return the mean reciprocal rank of the first correct one of all options, on dev."""
-        correct, starts = self.rows["dev_correct"]
-        examples = np.flatnonzero(np.diff(starts))[:_DEV]
+        """Return the mean reciprocal rank of the first correct one of all options that dev's contexts do not name."""
+        examples = np.flatnonzero(np.diff(self.rows["dev_correct"][1]))[:_DEV]
         if not len(examples):
             return None
         options = np.arange(len(self.rows["options"][1]) - 1)
         said, replied = self.network(self._bags("dev_contexts", examples), self._bags("options", options))
-        ranks = []
-        for start in range(0, len(examples), 200):
-            scores = said[start : start + 200] @ replied.T
-            for row, example in enumerate(examples[start : start + 200]):
-                right = torch.from_numpy(correct[starts[example] : starts[example + 1]].astype(np.int64))
-                ranks.append((scores[row] > scores[row, right.to(self.device)].max()).sum().item())
-        return float(np.mean([1 / (1 + rank) for rank in ranks]))
+        ranks = [
+            self._ranks(said[start : start + _BLOCK] @ replied.T, examples[start : start + _BLOCK])
+            for start in range(0, len(examples), _BLOCK)
+        ]
+        return float((1 / (1 + torch.cat(ranks))).mean())
+
+    def _ranks(self, scores: Tensor, examples: NDArray[np.int64]) -> Tensor:
+        """Return how many options are above the first correct one."""
+        named, correct = (self._pairs(name, examples) for name in ("dev_named", "dev_correct"))
+        right = scores.new_full((len(examples),), -torch.inf)
+        right.scatter_reduce_(0, correct[0], scores[correct], "amax")
+        scores[named] = -torch.inf
+        return (scores > right.unsqueeze(1)).sum(dim=1)
+
+    def _pairs(self, name: str, examples: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return the place of each example, once for each of its options, and these."""
+        options, starts = self._bags(name, examples)
+        ends = torch.cat([starts[1:], torch.tensor([len(options)], device=starts.device)])
+        return torch.repeat_interleave(torch.arange(len(starts), device=starts.device), ends - starts), options

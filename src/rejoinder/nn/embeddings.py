@@ -1,7 +1,7 @@
 """Supervised embeddings (Dodge et al. 2016, section 3.2 and appendix A): sums of symbols' vectors, and their product.
 
 f(x, y) = (U x) · (V y), where x is the bag of symbols of the context, y that of the option; with one dictionary, V is
-U. The loss is a margin between the true option and sampled wrong ones.
+U. No vector is longer than 1: else those that are often seen grow, and what is seen seldom is never near anything.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 _SPREAD = 0.1
 """How long vectors are at first: short next to the margin, so that none of tens of thousands is near by chance."""
+_LONGEST = 1.0
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,8 @@ class Embeddings(nn.Module):
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         super().__init__()
-        self.said = nn.EmbeddingBag(settings.symbols, settings.dimension, mode="sum", sparse=True)
-        self.replied = (
-            self.said
-            if settings.dictionaries == 1
-            else nn.EmbeddingBag(settings.symbols, settings.dimension, mode="sum", sparse=True)
-        )
-        for table in {self.said, self.replied}:
-            nn.init.normal_(table.weight, std=_SPREAD * settings.dimension**-0.5)
+        self.said = _table(settings)
+        self.replied = self.said if settings.dictionaries == 1 else _table(settings)
 
     def forward(self, contexts: tuple[Tensor, Tensor], options: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the vectors of contexts and options, each given as flat symbols and where each bag starts.
@@ -48,6 +43,12 @@ class Embeddings(nn.Module):
         A context's sum is divided by the root of its length, so that long ones do not drown the margin.
         """
         return _scaled(self.said, contexts), _scaled(self.replied, options)
+
+
+def _table(settings: EmbeddingSettings) -> nn.EmbeddingBag:
+    table = nn.EmbeddingBag(settings.symbols, settings.dimension, mode="sum", sparse=True, max_norm=_LONGEST)
+    nn.init.normal_(table.weight, std=_SPREAD * settings.dimension**-0.5)
+    return table
 
 
 def _scaled(table: nn.EmbeddingBag, bags: tuple[Tensor, Tensor]) -> Tensor:

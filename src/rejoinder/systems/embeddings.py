@@ -1,5 +1,6 @@
 """Supervised embeddings (Dodge et al. 2016, section 3.2): contexts and options as sums of symbols' learned vectors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from rejoinder.corpora.dictionary import Dictionary, build_dictionary
-from rejoinder.corpora.ragged import Ragged, group
+from rejoinder.corpora.ragged import Ints, Ragged, group
 from rejoinder.files import read_parquet, write_atomically
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.film_world import FilmWorld, answers_of, blocks, load_world, world_of
@@ -53,18 +54,20 @@ class Embeddings(SelectionSystem):
         spoken = (texts[block] for block in blocks(len(texts), _BLOCK))
         self.dictionary = build_dictionary(self.world.parser, spoken)
         dev = lesson.train if lesson.dev is None else lesson.dev
+        own = _own_symbols(self.dictionary)
         rows = {
-            "contexts": self.dictionary.parse(texts).rows(),
-            "options": self.dictionary.parse(lesson.train.options["text"]).rows(),
+            "contexts": _read(self.dictionary, own, texts),
+            "options": _read(self.dictionary, own, lesson.train.options["text"]),
             "correct": answers_of(lesson.train),
-            "dev_contexts": self.dictionary.parse(dev.contexts()).rows(),
+            "dev_contexts": _read(self.dictionary, own, dev.contexts()),
             "dev_correct": _same_options(lesson.train, dev),
+            "dev_named": self._named_rows(lesson.train, dev),
         }
         arrays = {name: part.values for name, part in rows.items()} | {
             f"{name}_starts": part.starts for name, part in rows.items()
         }
         self.network = EmbeddingSettings(
-            symbols=len(self.dictionary),
+            symbols=int(own.max(initial=len(self.dictionary) - 1)) + 1,
             dimension=self.settings.dimension,
             dictionaries=self.settings.dictionaries,
             margin=self.settings.margin,
@@ -81,11 +84,13 @@ class Embeddings(SelectionSystem):
         from rejoinder.nn.embeddings import Embeddings as Network
         from rejoinder.nn.embeddings import EmbeddingSettings, bags
 
-        network = Network(EmbeddingSettings(len(self.dictionary), self.settings.dimension, self.settings.dictionaries))
+        own = _own_symbols(self.dictionary)
+        symbols = int(own.max(initial=len(self.dictionary) - 1)) + 1
+        network = Network(EmbeddingSettings(symbols, self.settings.dimension, self.settings.dictionaries))
         load_trained(network, self.trained)
 
         def laid(texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
-            rows = self.dictionary.parse(texts).rows()
+            rows = _read(self.dictionary, own, texts)
             symbols, starts = bags(rows.values, rows.starts, np.arange(len(rows)))
             return torch.from_numpy(symbols), torch.from_numpy(starts)
 
@@ -105,6 +110,12 @@ class Embeddings(SelectionSystem):
         names = pl.Series(self.world.kb.entities).gather(named.values)
         return pl.DataFrame({"example": np.repeat(owners, named.lengths).astype(np.uint32), "option": names})
 
+    def _named_rows(self, train: SelectionTask, dev: SelectionTask) -> Ragged:
+        """Return the training options that dev's contexts name."""
+        rows = train.options.select(option="id").with_row_index("row")
+        named = self._named(dev).join(rows, on="option", maintain_order="left")
+        return group(named["example"].to_numpy().astype(np.int64), named["row"].to_numpy(), dev.examples.height)
+
     def save(self, folder: Path) -> None:
         """Write what was learned."""
         self.world.save(folder)
@@ -117,6 +128,23 @@ class Embeddings(SelectionSystem):
         self.world = load_world(folder)
         self.dictionary = Dictionary(self.world.parser, read_parquet(folder / _WORDS)["word"].to_list())
         self.trained = folder
+
+
+def _own_symbols(dictionary: Dictionary) -> Ints:
+    """Return a symbol for each entity that shares one with others (`Drama` and `drama`), after all others; else -1."""
+    members = dictionary.parser.members
+    shared = np.sort(members.values[np.repeat(members.lengths > 1, members.lengths)])
+    own = np.full(len(dictionary.parser.symbol_of), -1)
+    own[shared] = len(dictionary) + np.arange(len(shared))
+    return own
+
+
+def _read(dictionary: Dictionary, own: Ints, texts: Sequence[str] | pl.Series) -> Ragged:
+    """Return the symbols of texts; an entity that shares its symbol, if written exactly, adds its own."""
+    parsed = dictionary.parse(texts)
+    symbols = np.column_stack([parsed.symbols, np.where(parsed.exact, own[parsed.entities], -1)]).ravel()
+    kept = np.concatenate([[0], np.cumsum(symbols >= 0)])
+    return Ragged(kept[2 * parsed.starts], symbols[symbols >= 0])
 
 
 def _same_options(train: SelectionTask, dev: SelectionTask) -> Ragged:

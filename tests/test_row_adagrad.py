@@ -1,0 +1,30 @@
+"""One sum of squares for each row: with rows of one number this is torch's Adagrad."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rejoinder.row_adagrad import RowAdagrad  # noqa: E402
+
+
+def _train(optimizer, width, target):
+    torch.manual_seed(0)
+    table = torch.nn.EmbeddingBag(5, width, mode="sum", sparse=optimizer is RowAdagrad)
+    stepper = optimizer(table.parameters(), lr=0.3)
+    for rows in ([0, 1, 1], [1, 3], [3, 3, 0]):
+        stepper.zero_grad()
+        (table(torch.tensor(rows), torch.tensor([0])) - target).square().sum().backward()
+        stepper.step()
+    return table.weight.detach()
+
+
+def test_rows_of_one_number_are_plain_adagrad():
+    torch.testing.assert_close(_train(RowAdagrad, 1, 2.0), _train(torch.optim.Adagrad, 1, 2.0))
+
+
+def test_a_row_keeps_the_direction_of_its_gradient():
+    table = torch.nn.Parameter(torch.zeros(3, 2))
+    table.grad = torch.sparse_coo_tensor([[1, 1]], [[1.0, 4.0], [2.0, 0.0]], (3, 2), check_invariants=True)
+    RowAdagrad([table], 0.5).step()
+    root = (25 / 2) ** 0.5  # of the mean of 3 squared and 4 squared
+    torch.testing.assert_close(table.detach(), torch.tensor([[0, 0], [-0.5 * 3 / root, -0.5 * 4 / root], [0, 0]]))
