@@ -43,7 +43,7 @@ class Training:
     batch: int = 128
     rate: float = 1e-3
     optimizer: Literal["adamw", "adagrad"] = "adamw"
-    """adagrad: for large tables of vectors, of which a step changes a few (`row_adagrad`); without decay and clipping."""
+    """adagrad: for large tables of vectors, of which a step changes but a few; without weight decay and clipping."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: float = 0.0
     """Share of all steps during which the rate rises from zero."""
