@@ -117,6 +117,31 @@ def test_a_domain_can_be_learned_first_and_likely_mistakes_be_mined(tasks, tmp_p
     assert predict(card, system, *tasks["dev"]).choices.height == 40 * 5
 
 
+def test_hard_negatives_are_the_likeliest_of_those_drawn_and_never_right(tasks, tmp_path):
+    from rejoinder.nn.ranking import Ranking
+    from rejoinder.training import train
+
+    hard = {"negatives": 3, "hard": 1.0, "drawn": 12}
+    stages = [
+        {"network": {"encoder": ENCODER}, "training": TRAINING},
+        {"network": {"encoder": ENCODER, "match": "cross"}, "training": TRAINING, **hard},
+    ]
+    made = Recipe(about="two stages", system="neural-ranker", settings={"stages": stages}, name="two")
+    with pytest.raises(Prepared) as prepared:
+        trained(tasks, made, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    towers, cross = map(Path, str(prepared.value).split())
+    train(towers)
+    learner = Ranking(json.loads((cross / "learner.json").read_text())["settings"], cross, 0, torch.device("cpu"))
+    rows = torch.arange(20)
+    wrong, drawn = learner._wrong(rows), learner._any(rows, 200)
+    assert wrong.shape == (20, 3)
+    assert not learner.train.is_correct(rows, wrong).any()
+    assert learner.likeness is not None
+    likely, usual = learner.likeness(rows, wrong), learner.likeness(rows, drawn)
+    others = usual.masked_fill(learner.train.is_correct(rows, drawn), float("nan")).nanmean(1)
+    assert (likely.mean(1) > others).all()
+
+
 def test_it_can_be_prepared_here_and_trained_elsewhere(tasks, tmp_path):
     from rejoinder.training import train
 

@@ -34,7 +34,8 @@ class RankingSettings:
     negatives: int = 0
     """Wrong replies for each context, at least one, where the network reads both together; others take the batch's."""
     hard: float = 0.0
-    """Share of these that the network of `miner` holds for likely; the others are any."""
+    """Share of these that the network of `miner` holds for the likeliest of those `drawn`; the others are any."""
+    drawn: int = 64
     batch: int = 128
     data: str = "../data"
     start: str = ""

@@ -30,7 +30,7 @@ class Ranking:
         place_letters(self.network, arrays, device)
         if self.settings.start:
             load_encoder(self.network, folder / self.settings.start)
-        self.mined = self._mine(folder / self.settings.miner) if self.settings.hard else None
+        self.likeness = Likeness(folder / self.settings.miner, self.train) if self.settings.hard else None
 
     def batches(self, epoch: int) -> list[Tensor]:
         """Return rows of contexts with a correct reply, in batches of similar length."""
@@ -80,39 +80,51 @@ class Ranking:
     def _wrong(self, rows: Tensor) -> Tensor:
         """Draw replies from an example's own options, where it has them, else from all."""
         count = self.settings.negatives or 1
+        if self.likeness is None:
+            return self._any(rows, count)
+        hard = round(count * self.settings.hard)
+        return torch.cat([self._likeliest(rows, hard), self._any(rows, count - hard)], dim=1)
+
+    def _any(self, rows: Tensor, count: int) -> Tensor:
         chance = torch.rand(len(rows), count).to(self.device)
         if isinstance(self.train, Options):
-            anything = self.train.draw(rows, chance)
-        else:
-            anything = self.train.correct[(chance * len(self.train.correct)).long()]
-        if self.mined is None:
-            return anything
-        chosen = torch.randint(self.mined.shape[1], (len(rows), count)).to(self.device)
-        likely = torch.rand(len(rows), count).to(self.device) < self.settings.hard
-        return torch.where(likely, self.mined[rows].gather(1, chosen), anything)
+            return self.train.draw(rows, chance)
+        return self.train.correct[(chance * len(self.train.correct)).long()]
 
-    @torch.no_grad()
-    def _mine(self, folder: Path, most: int = 50) -> Tensor:
-        """Return for each context the replies that a two-tower network ranks high, the very first ones left out.
+    def _likeliest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the likeliest of some replies that were drawn.
 
-        Those are too often right as well, though somebody else gave them.
+        The likeliest of all are too often right as well, though somebody else gave them.
         """
-        towers = load_trained(folder, self.device)
-        texts = self.train.correct.unique()
-        vectors = encode_replies(towers, self.train, texts)
-        found = []
-        for rows in torch.arange(len(self.train), device=self.device).split(512):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-                contexts = towers.contexts(self.train.contexts(rows))
-            scores = towers.compare(contexts, vectors)
-            found.append(texts[scores.topk(min(most, len(texts)), dim=1).indices[:, min(3, len(texts) - 1) :]])
-        return torch.cat(found)
+        assert self.likeness is not None
+        drawn = self._any(rows, max(count, self.settings.drawn))
+        scores = self.likeness(rows, drawn).masked_fill(self.train.is_correct(rows, drawn), -1e4)
+        return drawn.gather(1, scores.topk(count, dim=1).indices)
 
     def evaluate(self) -> float | None:
         """Return MRR on dev."""
         if self.dev is None:
             return None
         return self.dev.mean_reciprocal_rank(unwrapped(self.network))
+
+
+class Likeness:
+    """How likely replies are to a two-tower network, which has read every context and every reply once."""
+
+    @torch.no_grad()
+    def __init__(self, folder: Path, dialogues: Dialogues) -> None:
+        self.towers = load_trained(folder, dialogues.device)
+        texts = torch.arange(len(dialogues.utterances), device=dialogues.device)
+        self.replies = encode_replies(self.towers, dialogues, texts)
+        contexts = []
+        for rows in torch.arange(len(dialogues), device=dialogues.device).split(512):
+            with torch.autocast(dialogues.device.type, torch.bfloat16, enabled=dialogues.device.type == "cuda"):
+                contexts.append(self.towers.contexts(dialogues.contexts(rows)).float())
+        self.contexts = torch.cat(contexts)
+
+    def __call__(self, rows: Tensor, utterances: Tensor) -> Tensor:
+        """Score each row's utterances (rows x any)."""
+        return self.towers.compare(self.contexts[rows], self.replies[utterances])
 
 
 def unwrapped(network: nn.Module) -> nn.Module:

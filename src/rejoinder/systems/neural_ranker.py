@@ -48,7 +48,9 @@ class Stage:
     negatives: int = 0
     """Wrong replies for each context, at least one, where the network reads both together."""
     hard: float = 0.0
-    """Share of these that the last two-tower stage before this one holds for likely."""
+    """Share of these that are, to the last two-tower stage before this one, the likeliest of those `drawn`."""
+    drawn: int = 64
+    """Replies at random, of which the hard ones are the likeliest."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class NeuralRanker(SelectionSystem):
                 loss=stage.loss,
                 negatives=stage.negatives,
                 hard=stage.hard if miner else 0.0,
+                drawn=stage.drawn,
                 batch=stage.training.batch,
                 start=start,
                 miner=miner,

@@ -1,0 +1,107 @@
+"""MiniLM fine-tuned by sentence-transformers' own trainer, on the files that `rankers` trains on, as its peer.
+
+Wants a GPU, sentence-transformers and datasets. Leaves a run beside the others, and how many pairs a second each
+trainer took, below REJOINDER_RANKERS (default build/rankers); `python -m benchmarks rankers` shows both:
+
+python -m benchmarks.trainers
+"""
+
+import json
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from benchmarks.rankers import FOLDER, SPEEDS
+from rejoinder.model import Assignment, train_model
+from rejoinder.recipe import read_recipe
+from rejoinder.runs.convert import write_run
+from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.sentence_encoder import pretrained_source
+from rejoinder.tasks.load import load_task
+from rejoinder.tasks.selection import SelectionTask
+
+EPOCHS, RATE, TOKENS = 4, 5e-5, 200
+"""The usual way: in-batch negatives, four epochs, the last tokens of a context."""
+TIMED, BATCH = 40_000, 512
+"""Pairs and batch of both trainers while they are timed."""
+
+
+def main() -> None:
+    train = load_task(FOLDER / "ubuntu" / "turns" / "train")
+    few = msgspec.structs.replace(train, examples=train.examples.head(TIMED))
+    model = _encoder()
+    speeds = {"sentence-transformers": TIMED / _train_peer(model, few, epochs=1, batch=BATCH), "rejoinder": _ours(few)}
+    (FOLDER / SPEEDS).write_text(json.dumps({"pairs": TIMED, "batch": BATCH, "pairs a second": speeds}))
+    print(speeds, flush=True)
+    model = _encoder()
+    _train_peer(model, train, EPOCHS, batch=128)
+    data = FOLDER / "ubuntu" / "subtask_1" / "test"
+    task = load_task(data)
+    contexts, options = (_vectors(model, texts) for texts in (task.contexts(), task.options["text"].to_list()))
+    run = rank_by_products(task, "sentence-transformers", contexts, options)
+    choices = run.choices.with_columns(score=(1 + run.choices["score"]).clip(0, 2) / 2)
+    out = FOLDER / "runs" / "ubuntu" / "subtask_1" / "sentence-transformers.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_run(out, msgspec.structs.replace(run, choices=choices), task.unanswered(), "dstc7")
+
+
+def _encoder() -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(pretrained_source("minilm"))
+    model.max_seq_length = TOKENS
+    model.tokenizer.truncation_side = "left"
+    return model
+
+
+def _train_peer(model: Any, task: SelectionTask, epochs: int, batch: int) -> float:
+    """Train on each context with its reply; return the seconds that it took."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    replies = task.options["text"].gather(task.examples["correct"].list.first()).to_list()
+    pairs = Dataset.from_dict({"anchor": task.contexts(), "positive": replies})
+    with TemporaryDirectory() as folder:
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=folder,
+            num_train_epochs=epochs,
+            per_device_train_batch_size=batch,
+            learning_rate=RATE,
+            warmup_steps=0.1,
+            bf16=True,
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+        )
+        loss = MultipleNegativesRankingLoss(model)
+        trainer = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=pairs, loss=loss)
+        start = time.perf_counter()
+        trainer.train()
+        return time.perf_counter() - start
+
+
+def _ours(task: SelectionTask) -> float:
+    """Return how many pairs a second the bi-encoder's last stage takes."""
+    recipe = read_recipe("bi-encoder")
+    stage = recipe.settings["stages"][-1]
+    stage = stage | {"training": stage["training"] | {"epochs": 1, "batch": BATCH, "checks": 1}}
+    recipe = msgspec.structs.replace(recipe, settings=recipe.settings | {"stages": [stage]})
+    with TemporaryDirectory() as folder:
+        path = FOLDER / "ubuntu" / "turns" / "train"
+        train_model(Assignment(recipe=recipe, train=(path, task)), Path(folder) / "model")
+        history = json.loads((Path(folder) / "model" / "history.json").read_text())
+    return task.examples.height / sum(entry["seconds"] for entry in history)
+
+
+def _vectors(model: Any, texts: list[str]) -> Any:
+    vectors = model.encode(texts, batch_size=256, normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(vectors, dtype=np.float32)
+
+
+if __name__ == "__main__":
+    main()
