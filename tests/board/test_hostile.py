@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import http.client
 import io
 import json
 import re
@@ -353,8 +354,9 @@ def test_nothing_by_example_in_any_answer(world, browse, make_run):
     assert set(answer["scores"]["NMD(A)"]) == {"score", "low", "high"}
 
 
-def test_nothing_by_example_after_closing(world, make_run, tmp_path):
-    """Nor do the final reports: a run can be made such that sorted or exact scores tell what is right where."""
+@pytest.fixture
+def closed(world, make_run):
+    """Return a track with its final table."""
     track = world.competition(digits=3)
     for name, nearness in (("Anna", 0.5), ("Bert", 0.8)):
         world.hand_in(world.user(name, f"Team {name}"), track, make_run(nearness))
@@ -362,6 +364,34 @@ def test_nothing_by_example_after_closing(world, make_run, tmp_path):
         session.get_one(Competition, track.competition_id).closes = now()
     with ScorerProcess(UNLIMITED) as scorer:
         finish(world.site, scorer)
+    return track
+
+
+OUTWARDS = [
+    "/static/../board.db", "/static/..%2fscorer.py", "/static/%2e%2e/scorer.py", "/static//etc/passwd",
+    "{0}/tables/..%2freport.html", "{0}/tables/..%5creport.html", "{0}/tables/%2e%2e", "{0}/charts/..%2fscores.json",
+    "{0}/tables/../report.html", "{0}/charts/..%2f..%2f..%2fboard.db",
+]  # fmt: skip
+
+
+def test_no_path_leads_out(world, closed, make_server):
+    server = make_server(world.site.folder, scorers=1)
+    board = f"/c/{closed.competition.slug}/{closed.slug}"
+
+    def ask(path):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)  # sends a path as it is
+        connection.request("GET", path.format(board))
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    assert [ask(path) for path in ("{0}/report", "{0}/tables/scores.csv", "{0}/charts/means.svg")] == [200, 200, 200]
+    for path in OUTWARDS:
+        assert ask(path) == 404, path
+
+
+def test_nothing_by_example_after_closing(world, closed, tmp_path):
+    """Nor do the final reports: a run can be made such that sorted or exact scores tell what is right where."""
     write_archive(world.site, tmp_path / "archive")
     files = [path for path in (tmp_path / "archive").rglob("*.*") if path.suffix not in (".png", ".css")]
     assert {path.suffix for path in files} == {".html", ".svg", ".csv", ".md", ".tex", ".json"}
