@@ -32,6 +32,7 @@ class Jobs:
         self._changes = 0
         self._stopped = threading.Event()
         self._leased: set[str] = set()
+        self._listeners: dict[str, Callable[[], object]] = {}
         self._scorers = [ScorerProcess(seconds=seconds) for _ in range(scorers)]
         self._keeper = ScorerProcess(UNLIMITED)
         works: list[Callable[[], None]] = [partial(self._run_scorer, scorer) for scorer in self._scorers]
@@ -58,6 +59,15 @@ class Jobs:
         with self._changed:
             self._changes += 1
             self._changed.notify_all()
+
+    @contextmanager
+    def telling(self, submission_id: str, listener: Callable[[], object]) -> Iterator[None]:
+        """Call back when this server has scored a submission; another one may be quicker."""
+        self._listeners[submission_id] = listener
+        try:
+            yield
+        finally:
+            del self._listeners[submission_id]
 
     def _rest(self, seen: int, seconds: float) -> None:
         with self._changed:
@@ -105,6 +115,8 @@ class Jobs:
             return False
         with self._lease(submission.id):
             self._score(scorer, submission)
+        if listener := self._listeners.get(submission.id):
+            listener()
         self.wake()
         return True
 
