@@ -13,7 +13,7 @@ from rejoinder.corpora.ragged import Ints, Ragged, group
 from rejoinder.files import read_parquet, write_atomically
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.film_world import FilmWorld, answers_of, blocks, load_world, world_of
-from rejoinder.systems.neural import keep_trained, load_trained, train_network
+from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
 from rejoinder.systems.ranking import rank_by_products
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
@@ -75,18 +75,19 @@ class Embeddings(SelectionSystem):
             batch=self.settings.training.batch,
         )
         learner = "rejoinder.nn.embedding_learner:EmbeddingLearner"
-        self.trained = train_network(lesson, "embeddings", learner, self.network, self.settings.training, arrays)
+        networks = {"embeddings": Network(self.network, arrays)}
+        self.trained = train_networks(lesson, learner, self.settings.training, networks)["embeddings"]
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
         import torch
 
-        from rejoinder.nn.embeddings import Embeddings as Network
+        from rejoinder.nn.embeddings import Embeddings as Bags
         from rejoinder.nn.embeddings import EmbeddingSettings, bags
 
         own = _own_symbols(self.dictionary)
         symbols = int(own.max(initial=len(self.dictionary) - 1)) + 1
-        network = Network(EmbeddingSettings(symbols, self.settings.dimension, self.settings.dictionaries))
+        network = Bags(EmbeddingSettings(symbols, self.settings.dimension, self.settings.dictionaries))
         load_trained(network, self.trained)
 
         def laid(texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,9 +1,10 @@
 """What systems with networks share: prepare arrays, train on them, keep the weights."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 from torch import nn
@@ -13,24 +14,25 @@ from rejoinder.files import BadInputError
 from rejoinder.systems.system import Lesson, Prepared
 
 
-def train_network(
-    lesson: Lesson[Any],
-    name: str,
-    learner: str,
-    settings: object,
-    how: training.Training,
-    arrays: dict[str, NDArray[Any]],
-) -> Path:
-    """Prepare and train one network in a folder of the lesson's work; return that folder.
+class Network(NamedTuple):
+    """What a learner (`module:class`) is given: its settings, a dataclass, and arrays."""
 
-    `settings` is a dataclass that the learner (`module:class`) takes as a dictionary.
-    """
-    folder = lesson.work / name
-    training.prepare(folder, learner, asdict(settings), how, lesson.seed, arrays)  # type: ignore[call-overload]
-    if lesson.prepare_only and not (folder / training.WEIGHTS).is_file():
-        raise Prepared(folder)
-    training.train(folder, lesson.watch)
-    return folder
+    settings: Any
+    arrays: dict[str, NDArray[Any]]
+
+
+def train_networks(
+    lesson: Lesson[Any], learner: str, how: training.Training, networks: Mapping[str, Network]
+) -> dict[str, Path]:
+    """Prepare all networks, then train each in a folder of its own below the lesson's work; return these folders."""
+    folders = {name: lesson.work / name for name in networks}
+    for name, network in networks.items():
+        training.prepare(folders[name], learner, asdict(network.settings), how, lesson.seed, network.arrays)
+    if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders.values()):
+        raise Prepared(" ".join(map(str, folders.values())))
+    for folder in folders.values():
+        training.train(folder, lesson.watch)
+    return folders
 
 
 def keep_trained(work: Path, folder: Path) -> None:

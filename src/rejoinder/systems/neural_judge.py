@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rejoinder.files import BadInputError, open_binary, write_atomically
 from rejoinder.nn.judging import Asked, Dialogues, JudgeNetwork, Reader, predict
 from rejoinder.runs.judgement import JudgementRun
-from rejoinder.systems.neural import keep_trained, load_trained, train_network
+from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
 from rejoinder.systems.system import JudgementSystem, Lesson
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.turn_vectors import TurnVectors
@@ -89,20 +89,16 @@ class NeuralJudge(JudgementSystem):
         }
         truths = [_truths(task.truth(), table) for task, table in zip(tasks, tables, strict=True)]
         held = _held_back(lesson, self.settings.members)
+        networks = {}
         for name, questions, member in self._networks():
             own = {
                 f"truth_{place}": np.concatenate([truth[question.name] for truth in truths])
                 for place, question in enumerate(questions)
             }
             settings = LearnerSettings(self._reader(), self._asked(questions), self.settings.training.batch, member)
-            self.folders[name] = train_network(
-                lesson,
-                name,
-                "rejoinder.nn.judging:JudgeLearner",
-                settings,
-                self.settings.training,
-                arrays | own | {"dev": held[member]},
-            )
+            networks[name] = Network(settings, arrays | own | {"dev": held[member]})
+        learner = "rejoinder.nn.judging:JudgeLearner"
+        self.folders = train_networks(lesson, learner, self.settings.training, networks)
 
     def _networks(self) -> list[tuple[str, tuple[Question, ...], int]]:
         """Return each network's name, the questions that it answers, and which member it is."""

@@ -16,6 +16,10 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
     """Read a task folder, a DSTC7 examples file (with its pool, if it has one) or DialEval data."""
     if not path.exists():
         raise BadInputError(path, "no such file or folder")
+    if path.is_dir() and not _is_task(path):
+        inside = sorted(folder.name for folder in path.iterdir() if _is_task(folder))
+        if inside:
+            raise BadInputError(path, f"holds several tasks ({', '.join(inside)}); name one of them")
     format_ = recognise_truth(path)
     if pool is not None and format_ != "dstc7":
         raise BadInputError(pool, f"a pool has no use with {TRUTH_FORMATS[format_]}")
@@ -29,3 +33,7 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
             raise BadInputError(path, "has no options of its own; name the pool to choose from")
         return task
     raise BadInputError(path, f"{TRUTH_FORMATS[format_]}: this holds no dialogues to answer")
+
+
+def _is_task(folder: Path) -> bool:
+    return (folder / "examples.parquet").is_file() or is_judgement_folder(folder)
