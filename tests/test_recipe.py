@@ -20,6 +20,12 @@ def test_a_recipe_can_be_a_file(save):
     assert (recipe.name, system.settings.seed) == ("mine", 7)
 
 
+def test_a_folder_that_is_called_like_a_recipe_is_not_taken_for_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bm25").mkdir()
+    assert read_recipe("bm25").system == "bm25"
+
+
 def test_a_mistyped_name_gets_the_nearest(save, complaint):
     with pytest.raises(UserError, match=r"no recipe 'bm52'; did you mean 'bm25'\?"):
         read_recipe("bm52")

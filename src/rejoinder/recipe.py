@@ -37,7 +37,7 @@ def names() -> list[str]:
 def read_recipe(source: str) -> Recipe:
     """Read a recipe by its name, or a file."""
     path = Path(source)
-    if not (path.suffix in (".yaml", ".yml") or path.exists()):
+    if not (path.suffix in (".yaml", ".yml") or path.is_file()):
         if source not in names():
             raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
         path = Path(str(files("rejoinder").joinpath("recipes", f"{source}.yaml")))
