@@ -1,18 +1,21 @@
 """Judges on real dialogues, cross-validated: the layout of DialEval-1's tables 3 to 7 and 9 to 12, and ratios.
 
-Needs DCH-1 below REJOINDER_DATA (default ../shared/data). Runs are kept in REJOINDER_FOLDS (default build/folds), so
-that recipes that take longer can be cross-validated apart and are shown too:
+Needs DCH-1 below REJOINDER_DATA (default ../shared/data), and DBDC3 for the last table. Runs are kept in
+REJOINDER_FOLDS (default build/folds), so that recipes that take longer can be cross-validated apart and are shown too:
 
 rejoinder crossvalidate RECIPE --task DATA/dch1/train_en.json.gz --out build/folds/train_en
 """
 
 import os
+import tarfile
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from benchmarks import measuring
 from benchmarks.results import Goal, Section, Table
 from rejoinder.comparison import Comparison, MeasureComparison, Settings
 from rejoinder.crossvalidation import Folds, FoldsCard, write_crossvalidated
@@ -24,11 +27,14 @@ from rejoinder.report.judged import alpha_table, statistics_table
 from rejoinder.report.tables import Table as ReportTable
 from rejoinder.report.tables import show_p
 from rejoinder.tasks import dialeval
+from rejoinder.tasks.judgement_folder import load_judgement_task
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("REJOINDER_DATA", ROOT.parent / "shared" / "data"))
 FOLDS = Path(os.environ.get("REJOINDER_FOLDS", ROOT / "build" / "folds"))
+REJOINDER = Path(measuring.PYTHON).parent / "rejoinder"
 RECIPES = ("bl-uniform", "bl-popularity", "mean", "mean-by-turn", "kernel-judge")
+BREAKDOWNS = ("mean", "mean-by-turn", "kernel-judge")
 LANGUAGES = {"cn": "Chinese", "en": "English"}
 QUALITY = ("NMD(A)", "NMD(S)", "NMD(E)")
 AIMS = {"en": (0.58, 0.38), "cn": (0.53, 0.34)}
@@ -52,7 +58,9 @@ def measure(quick: bool) -> Section:
         tables += _ranked(language, comparison, 4 if number == 0 else 9)
         ratios = _ratios(comparison)
         tables.append(_ratio_table(language, ratios))
-        goals += _goals(language, ratios)
+        goals += [*_goals(language, ratios), *_against_lstm(language, comparison)]
+    if (DATA / "dbdc3-en-dev.tar.xz").is_file():
+        tables.append(_breakdowns())
     return Section(title, tables, goals)
 
 
@@ -160,6 +168,56 @@ def _goals(language: str, ratios: Mapping[str, tuple[float, float]]) -> list[Goa
         value = systems[best][place]
         goals.append(Goal(f"{LANGUAGES[language]} {name} at most {aim}", f"{value:.3f} ({best})", value <= aim))
     return goals
+
+
+def _against_lstm(language: str, comparison: Comparison) -> list[Goal]:
+    """Return whether BL-lstm beats the train-set means in every cell, and whether the best recipe beats it in each."""
+    lstm = "bl-lstm" if language == "en" else "bl-lstm-cn"
+    if not {lstm, "best-judge"} <= set(comparison.runs):
+        return []
+    worse, close = [], []
+    for by in comparison.measures:
+        place = {run: number for number, run in enumerate(by.scores.runs)}
+        means = by.scores.means
+        if means[place[lstm]] >= min(means[place["mean"]], means[place["mean-by-turn"]]):
+            worse.append(by.measure.name)
+        if means[place["best-judge"]] >= means[place[lstm]] or by.test.p[place["best-judge"], place[lstm]] >= 0.05:
+            close.append(by.measure.name)
+    name, cells = LANGUAGES[language], len(comparison.measures)
+    return [
+        Goal(f"{name}: {lstm} better than the train-set means in every cell", _count(cells, worse), not worse),
+        Goal(f"{name}: best-judge better than {lstm} in every cell, p < 0.05", _count(cells, close), not close),
+    ]
+
+
+def _count(cells: int, missed: list[str]) -> str:
+    return f"{cells - len(missed)} of {cells}" + (f", not {', '.join(missed)}" if missed else "")
+
+
+def _breakdowns() -> Table:
+    """Cross-validate on DBDC3, another set of labels."""
+    folder, out = FOLDS / "breakdowns", FOLDS / "dbdc3"
+    if not folder.is_dir():
+        with tempfile.TemporaryDirectory() as unpacked, tarfile.open(DATA / "dbdc3-en-dev.tar.xz") as archive:
+            archive.extractall(unpacked, filter="data")
+            logs = sorted({path.parent for path in Path(unpacked).rglob("*.log.json")})
+            measuring.run([REJOINDER, "import", "dbdc3", *logs, "--out", folder])
+    task = load_judgement_task(folder)
+    for name in BREAKDOWNS:
+        if not (out / f"{name}.parquet").is_file():
+            write_crossvalidated(out, read_recipe(name), task, fingerprint(folder), Folds())
+    runs = sorted(out.glob("*.parquet"))
+    comparison = evaluate(Request(truth=folder, runs=runs, settings=Settings(seed=0))).comparison
+    rows = []
+    for number, name in enumerate(comparison.runs):
+        cells = (
+            f"{by.scores.means[number]:.4f} [{by.low[number]:.4f}, {by.high[number]:.4f}] {by.groups[number]}"
+            for by in comparison.measures
+        )
+        rows.append([name, *cells])
+    note = f"{comparison.examples:,} dialogues, 30 annotators, labels O, T, X for each turn of the system; 5 folds."
+    header = ["run", *(f"{by.measure.name} [95%], tie group" for by in comparison.measures)]
+    return Table("Breakdown detection: DBDC3, English development data", header, rows, (note,))
 
 
 def _plain(table: ReportTable, *notes: str) -> Table:
