@@ -207,6 +207,21 @@ def test_embeddings_learn_facts_by_heart(cli, built, tmp_path, save):
     assert not any(said[e].endswith(f" {option}?") for e, option, _ in first.iter_rows())
 
 
+def test_joint_embeddings_answer_every_task(cli, built, tmp_path, save):
+    recipe = save(
+        "joint.yaml",
+        "about: x\nsystem: embeddings\nsettings: {dimension: 8, dictionaries: 2, negatives: 16,\n"
+        "  training: {optimizer: adagrad, rate: 0.1, batch: 32, epochs: 1}}\n",
+    )
+    model = tmp_path / "joint.model"
+    code, _, err = cli("train", recipe, "--task", built / "task_5", "--out", model)
+    assert code == 0, err
+    for number in (1, 2, 3, 4):
+        task, run = answered(model, built / f"task_{number}" / "test")
+        assert run.choices["example"].n_unique() == task.examples.height
+        assert run.choices["option"].is_in(task.options["id"].implode()).all()
+
+
 def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
     """Worked by hand: contexts {0, 1} and {2}, options {0}, {1}, {2}; one correct option each, two drawn."""
     torch = pytest.importorskip("torch")
@@ -214,7 +229,8 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
 
     rows = {
         "contexts": ([0, 1, 2], [0, 2, 3]), "options": ([0, 1, 2], [0, 1, 2, 3]), "correct": ([0, 1], [0, 1, 2]),
-        "dev_contexts": ([0, 1, 2], [0, 2, 3]), "dev_correct": ([0, 1], [0, 1, 2]), "dev_named": ([2], [0, 1, 1]),
+        "dev_contexts": ([0, 1, 2], [0, 2, 3]), "dev_options": ([0, 1, 2], [0, 1, 2, 3]),
+        "dev_correct": ([0, 1], [0, 1, 2]), "dev_named": ([2], [0, 1, 1]),
     }  # fmt: skip
     for name, (values, starts) in rows.items():
         np.save(tmp_path / f"{name}.npy", np.array(values))

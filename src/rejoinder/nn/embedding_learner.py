@@ -21,7 +21,7 @@ class EmbeddingLearner:
     def __init__(self, settings: dict[str, Any], folder: Path, seed: int, device: torch.device) -> None:
         self.settings, self.seed, self.device = EmbeddingSettings(**settings), seed, device
         self.network: nn.Module = Embeddings(self.settings)
-        names = ("contexts", "options", "correct", "dev_contexts", "dev_correct", "dev_named")
+        names = ["contexts", "options", "correct", "dev_contexts", "dev_options", "dev_correct", "dev_named"]
         arrays = load_arrays(folder)
         self.rows = {name: (arrays[name], arrays[f"{name}_starts"]) for name in names}
         self.answers = np.unique(self.rows["correct"][0])
@@ -80,12 +80,12 @@ class EmbeddingLearner:
         return torch.from_numpy(symbols).to(self.device), torch.from_numpy(starts).to(self.device)
 
     def evaluate(self) -> float | None:
-        """Return the mean reciprocal rank of the first correct one of all options that dev's contexts do not name."""
+        """Return the mean reciprocal rank of the first correct one of dev's options that its contexts do not name."""
         examples = np.flatnonzero(np.diff(self.rows["dev_correct"][1]))[:_DEV]
         if not len(examples):
             return None
-        options = np.arange(len(self.rows["options"][1]) - 1)
-        said, replied = self.network(self._bags("dev_contexts", examples), self._bags("options", options))
+        options = np.arange(len(self.rows["dev_options"][1]) - 1)
+        said, replied = self.network(self._bags("dev_contexts", examples), self._bags("dev_options", options))
         ranks = [
             self._ranks(said[start : start + _BLOCK] @ replied.T, examples[start : start + _BLOCK])
             for start in range(0, len(examples), _BLOCK)

@@ -60,8 +60,9 @@ class Embeddings(SelectionSystem):
             "options": _read(self.dictionary, own, lesson.train.options["text"]),
             "correct": answers_of(lesson.train),
             "dev_contexts": _read(self.dictionary, own, dev.contexts()),
-            "dev_correct": _same_options(lesson.train, dev),
-            "dev_named": self._named_rows(lesson.train, dev),
+            "dev_options": _read(self.dictionary, own, dev.options["text"]),
+            "dev_correct": answers_of(dev),
+            "dev_named": self._named_rows(dev),
         }
         arrays = {name: part.values for name, part in rows.items()} | {
             f"{name}_starts": part.starts for name, part in rows.items()
@@ -111,11 +112,11 @@ class Embeddings(SelectionSystem):
         names = pl.Series(self.world.kb.entities).gather(named.values)
         return pl.DataFrame({"example": np.repeat(owners, named.lengths).astype(np.uint32), "option": names})
 
-    def _named_rows(self, train: SelectionTask, dev: SelectionTask) -> Ragged:
-        """Return the training options that dev's contexts name."""
-        rows = train.options.select(option="id").with_row_index("row")
-        named = self._named(dev).join(rows, on="option", maintain_order="left")
-        return group(named["example"].to_numpy().astype(np.int64), named["row"].to_numpy(), dev.examples.height)
+    def _named_rows(self, task: SelectionTask) -> Ragged:
+        """Return the same as rows of the options."""
+        rows = task.options.select(option="id").with_row_index("row")
+        named = self._named(task).join(rows, on="option", maintain_order="left")
+        return group(named["example"].to_numpy().astype(np.int64), named["row"].to_numpy(), task.examples.height)
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
@@ -146,12 +147,3 @@ def _read(dictionary: Dictionary, own: Ints, texts: Sequence[str] | pl.Series) -
     symbols = np.column_stack([parsed.symbols, np.where(parsed.exact, own[parsed.entities], -1)]).ravel()
     kept = np.concatenate([[0], np.cumsum(symbols >= 0)])
     return Ragged(kept[2 * parsed.starts], symbols[symbols >= 0])
-
-
-def _same_options(train: SelectionTask, dev: SelectionTask) -> Ragged:
-    """Return dev's answers as rows of the training options; examples whose answers these have not get none."""
-    rows = train.options.select("id").with_row_index("row").unique("id", keep="first")
-    found = dev.options.select("id").join(rows, on="id", how="left", maintain_order="left")["row"]
-    answers = answers_of(dev)
-    row = found.cast(pl.Int32).fill_null(-1).to_numpy()[answers.values]
-    return group(answers.owners()[row >= 0], row[row >= 0], len(answers))
