@@ -5,7 +5,7 @@ import re
 import pytest
 from sqlalchemy import select
 
-from rejoinder.board.models import Act, Submission, Track
+from rejoinder.board.models import Act, Submission, Track, User
 
 
 @pytest.fixture
@@ -252,6 +252,25 @@ def test_names_are_taken_however_they_are_written(world, browse):
     bert = browse()
     bert.post("/register", {"name": "Bert", "password": "correct horse"}, at="/register")
     assert "is taken" in bert.post("/team", {"name": "team a"}, at="/team").text
+
+
+def test_shared_pages_are_each_visitor_s_own(world, track, browse):
+    team = world.user("Anna + Co", "Team A").team_id
+    members = world.user("Bert"), world.user("Carla")
+    with world.site.database.writing() as session:
+        session.get_one(User, members[0].id).team_id = team
+    anna, bert, carla, nobody = *(browse().sign_in(name) for name in ("Anna + Co", "Bert", "Carla")), browse()
+    board = f"/c/{track.competition.slug}/{track.slug}"
+    for _ in range(2):
+        for browser, name in ((anna, "Anna + Co"), (bert, "Bert"), (carla, "Carla"), (nobody, "Sign in")):
+            page = browser.get(board).text
+            shown = [each for each in ("Anna + Co", "Bert", "Carla", "Sign in") if f">{each}</a>" in page]
+            assert shown == [name]
+            assert ("Team A" in page) == (browser in (anna, bert))
+    tokens = {browser.token(board) for browser in (anna, bert, carla)}
+    assert len(tokens) == 3
+    assert anna.post("/logout", at=board).status_code == 303  # with the token of such a page
+    assert ">Sign in</a>" in anna.get(board).text
 
 
 def test_public_pages(world, track, browse):

@@ -32,7 +32,6 @@ from rejoinder.report.output import write_comparison
 from rejoinder.report.tables import correlation_table, significance_table
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.statistics import mean_intervals
-from rejoinder.systems.baselines import judge_by_popularity, judge_uniformly
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.truth import Truth, read_truth
@@ -130,6 +129,8 @@ def describe(request: Describe) -> dict[str, Any]:
 
 def _baselines(truth: Truth, wanted: list[str]) -> Sequence[Run]:
     if isinstance(truth, JudgementTruth):
+        from rejoinder.systems.baselines import judge_by_popularity, judge_uniformly  # scipy, which scoring needs not
+
         judges = {"uniform": judge_uniformly, "popularity": judge_by_popularity}
         return [judge(truth) for name, judge in judges.items() if name in wanted]
     # a pool of thousands has no ranking by chance that is worth a row

@@ -5,12 +5,14 @@ import hmac
 import secrets
 from collections.abc import Callable
 from ipaddress import IPv6Address
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import jinja2
 import msgspec
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from markupsafe import escape
 from starlette.concurrency import run_in_threadpool
 
 from rejoinder.board import accounts
@@ -19,6 +21,8 @@ from rejoinder.board.models import User
 from rejoinder.board.site import Site
 from rejoinder.board.web.cache import PageCache
 from rejoinder.board.web.limits import RateLimit
+
+_NAME, _CSRF = secrets.token_hex(), secrets.token_hex()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -70,7 +74,7 @@ class Visitor(msgspec.Struct, frozen=True):
     def render(self, template: str, **values: Any) -> str:
         """Render a page."""
         found = self.board.templates.get_template(template)
-        return found.render(user=self.user, csrf=self.csrf, path=self.request.url.path, **values)
+        return found.render({"user": self.user, "csrf": self.csrf, "path": self.request.url.path, **values})
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Answer with a page; one with a form needs the cookie that the form is made for."""
@@ -81,11 +85,22 @@ class Visitor(msgspec.Struct, frozen=True):
         return response
 
     async def public_page(self, template: str, values: Callable[[], dict[str, Any]]) -> Response:
-        """Answer with a page that has no form for those who have not signed in: they share it for a moment."""
-        if self.user is not None:
+        """Answer with a page that all who have not signed in share for a moment, and so do the members of a team.
+
+        Members' pages are made with something random in the place of what is each one's own. Organisers share none:
+        they look whether what they changed is as they wanted it.
+        """
+        if self.user is not None and self.user.admin:
             return await run_in_threadpool(lambda: self.page(template, **values()))
-        address = f"{self.request.url.path}?{self.request.url.query}"
-        return HTMLResponse(await self.board.pages.get(address, lambda: self.render(template, **values())))
+        member = self.user and SimpleNamespace(name=_NAME, team=self.user.team, admin=False)
+        seen_by = ("team", self.user.team_id) if self.user else "anyone"
+        text = await self.board.pages.get(
+            (self.request.url.path, self.request.url.query, seen_by),
+            lambda: self.render(template, user=member, csrf=_CSRF, **values()),
+        )
+        if self.user:
+            text = text.replace(_NAME, escape(self.user.name)).replace(_CSRF, self.csrf)
+        return HTMLResponse(text)
 
     def remember(self, response: Response, secret: str) -> None:
         """Set the cookie."""
