@@ -80,7 +80,7 @@ def _section(
         Goal(f"submissions scored: {RATE:.0f} a second", f"{rate:.1f}", rate >= RATE),
     ]
     note = [
-        "Server and clients share the cores. Visitors who have not signed in share a leaderboard for a second, as do a team's members.",
+        "Server and clients share the cores. Visitors share a leaderboard for a second, as do a team's members.",
         f"Load average of the machine before: {load:.1f}.",
     ]
     tables = [
