@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 
 from benchmarks.rankers import FOLDER, SPEEDS
 from rejoinder.model import Assignment, train_model
@@ -73,7 +74,7 @@ def _train_peer(model: Any, task: SelectionTask, epochs: int, batch: int) -> flo
             per_device_train_batch_size=batch,
             learning_rate=RATE,
             warmup_steps=0.1,
-            bf16=True,
+            bf16=torch.cuda.is_available(),
             save_strategy="no",
             report_to=[],
             disable_tqdm=True,
