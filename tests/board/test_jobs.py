@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 import time
+from contextlib import closing
 
 from sqlalchemy import select
 
 from rejoinder.board import submissions
 from rejoinder.board.jobs import Jobs
 from rejoinder.board.models import Submission, now
+from rejoinder.board.site import open_site
 from rejoinder.board.sweep import OLD, sweep
 
 
@@ -60,3 +62,14 @@ def test_a_start_removes_what_nobody_speaks_of(world, make_run):
     ]
     with world.site.database.reading() as session:
         assert session.scalars(select(Submission)).one().status == "scored"
+
+
+def test_another_database_costs_a_board_no_file(world, make_run, tmp_path):
+    track, user = world.competition(), world.user("Anna", "Team A")
+    world.hand_in(user, track, make_run(0.5))
+    files = sorted(world.site.folder.rglob("*"))
+    for path in files:
+        os.utime(path, times=(0, 0))
+    with closing(open_site(world.site.folder, f"sqlite:///{tmp_path}/other.db")) as other:
+        sweep(other)
+    assert sorted(world.site.folder.rglob("*")) == files

@@ -1,6 +1,7 @@
 """Tidy a board's folder: remove files that no row speaks of, since a server died or an organiser changed his mind."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import select
@@ -20,9 +21,12 @@ def sweep(site: Site) -> None:
             site.truths: {Path(files["truth"]).parts[1] for files in session.scalars(select(Track.files))},
             site.results: {final["folder"] for final in session.scalars(select(Track.final)) if final},
         }
-    for folder, names in known.items():
-        for path in folder.iterdir():
-            if path.name not in names and path.stat().st_mtime < now().timestamp() - OLD:
+    found = [path for folder in known for path in folder.iterdir()]
+    if not any(path.name in known[path.parent] for path in found):
+        return  # a new board; or one that was started with another's database, which must not cost it its files
+    for path in found:
+        with suppress(FileNotFoundError):  # another server has just renamed it
+            if path.name not in known[path.parent] and path.stat().st_mtime < now().timestamp() - OLD:
                 _remove(path)
 
 
@@ -30,4 +34,4 @@ def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        path.unlink()
