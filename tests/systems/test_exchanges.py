@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from rejoinder.systems.exchanges import Exchanges, most_similar
+from rejoinder.systems.exchanges import Exchanges, KnownMessages
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
@@ -64,6 +64,7 @@ def test_the_most_similar_message_is_found():
     texts = [f"common words and rare{n} also{n % 7}" for n in range(50)]
     counts = count_words(texts, 0)
     seen = []
-    found = most_similar(counts, count_words(["rare7", "rare31 also3 common", "also6 rare13"], 0), seen.append)
+    known = KnownMessages(counts)
+    found = known.nearest(count_words(["rare7", "rare31 also3 common", "also6 rare13"], 0), seen.append)
     assert found.tolist() == [7, 31, 13]
     assert sum(seen) == 3

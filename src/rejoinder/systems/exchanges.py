@@ -4,6 +4,7 @@ An option is as good as the cosine of its TF-IDF vector with a query: the messag
 reply that the most similar training message got ("most similar message"), or a sum of both (relevance feedback).
 """
 
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,9 +62,13 @@ class Exchanges(Tfidf):
         query = self.settings.message * asked
         if self.settings.feedback:
             with watch("looking for similar messages", asked.shape[0]) as advance:
-                nearest = most_similar(self.messages, asked, advance)
+                nearest = self._known.nearest(asked, advance)
             query = query + self.settings.feedback * self.replies[nearest]
         return rank_by_products(task, self.name, query.tocsr().sorted_indices(), options, watch)
+
+    @cached_property
+    def _known(self) -> "KnownMessages":
+        return KnownMessages(self.messages)
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
@@ -80,17 +85,22 @@ class Exchanges(Tfidf):
             self.replies = sparse.csr_matrix(sparse.load_npz(folder / "replies.npz"))
 
 
-def most_similar(known: Matrix, asked: Matrix, advance: Advance) -> NDArray[np.int64]:
-    """Return for each row asked the known row with the greatest product, by rare words alone."""
-    words, frequency = np.unique(known.indices, return_counts=True)
-    rare = words[frequency <= max(_RARE, _RARE_SHARE * known.shape[0])]
-    index = _columns(known, rare).T.tocsr()
-    asked = _columns(asked, rare)
-    found = np.empty(asked.shape[0], np.int64)
-    for block in blocks(asked.shape[0], _BLOCK):
-        found[block] = np.asarray((asked[block] @ index).argmax(axis=1)).ravel()
-        advance(block.stop - block.start)
-    return found
+class KnownMessages:
+    """Messages by their rare words: which of very many is most similar is found without looking at the others."""
+
+    def __init__(self, messages: Matrix) -> None:
+        words, frequency = np.unique(messages.indices, return_counts=True)
+        self._rare = words[frequency <= max(_RARE, _RARE_SHARE * messages.shape[0])]
+        self._index = _columns(messages, self._rare).T.tocsr()
+
+    def nearest(self, asked: Matrix, advance: Advance) -> NDArray[np.int64]:
+        """Return for each row asked the message with the greatest product, by rare words alone."""
+        asked = _columns(asked, self._rare)
+        found = np.empty(asked.shape[0], np.int64)
+        for block in blocks(asked.shape[0], _BLOCK):
+            found[block] = np.asarray((asked[block] @ self._index).argmax(axis=1)).ravel()
+            advance(block.stop - block.start)
+        return found
 
 
 def _columns(rows: Matrix, kept: NDArray[np.int32]) -> sparse.csr_matrix:
