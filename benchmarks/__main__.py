@@ -18,6 +18,7 @@ from benchmarks.results import Section, to_markdown
 TOPICS = (
     "board",
     "files",
+    "film_retrieval",
     "films",
     "judgement",
     "rankers_speed",

@@ -1,12 +1,10 @@
-"""Film tasks: parsing, memory look-up, generating a million dialogues, scoring 10,000 rankings of all entities, and
-retrieval from a million exchanges of drawn words.
+"""Film tasks: parsing, memory look-up, generating a million dialogues, scoring 10,000 rankings of all entities.
 
 The official knowledge base is found through REJOINDER_DATA (default ../shared/data): movies/mdd, and MovieLens in
 movies/ml-latest-small; without them a generated world of about as many entities takes their place.
 """
 
 import importlib.util
-import json
 import os
 import tempfile
 import time
@@ -17,22 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from benchmarks.measuring import PYTHON, ROOT, clock, in_child, interleave, run
+from benchmarks.measuring import PYTHON, ROOT, in_child, interleave, run
 from benchmarks.results import Goal, Section, Table, megabytes, ratio, seconds, timing
 from rejoinder.corpora.dictionary import build_dictionary
 from rejoinder.corpora.entities import Parser
 from rejoinder.corpora.film_memory import FilmMemory
 from rejoinder.corpora.films import KnowledgeBase, read_kb
-from rejoinder.recipe import make_system, read_recipe
 from rejoinder.sample import films
-from rejoinder.systems.system import Lesson
 from rejoinder.tasks.film_collection import FilmRecipe, gather_sources, write_tasks
 from rejoinder.tasks.selection import SelectionTask, load_selection_task
 
 REJOINDER = Path(PYTHON).parent / "rejoinder"
-PER_SECOND, LOOK_UP, BUILD, SCORE, RETRIEVE = 50_000, 0.01, 300, 10, 0.01
+PER_SECOND, LOOK_UP, BUILD, SCORE = 50_000, 0.01, 300, 10
 TOP = 100
-WORDS, VOCABULARY = 15, 200_000
 
 
 class World(NamedTuple):
@@ -64,7 +59,6 @@ def measure(quick: bool) -> Section:
         texts = {f"task {n}": messages(load_selection_task(tasks / f"task_{n}" / "dev")) for n in (1, 2, 3)}
         parsed = parse(kb, texts, repetitions)
         found = [parsed, look_up(kb, texts["task 3"], repetitions), generated, score(folder, tasks / "task_1" / "dev")]
-        found.append(retrieve(1_000 if quick else 1_000_000))
     note = f"On the {world.name}: {len(kb):,} entities."
     tables = [table._replace(notes=(note, *table.notes)) if table is parsed[0] else table for table, _ in found]
     return Section("Films: speed", tables, [goal for _, goal in found])
@@ -181,46 +175,3 @@ def score(folder: Path, task: Path) -> tuple[Table, Goal]:
     goal = Goal(f"{count:,} rankings scored in {SCORE} s", seconds(worst), worst <= SCORE)
     title = f"`rejoinder score`: {count:,} questions, the best {top} of {loaded.options.height:,} entities"
     return Table(title, ("break-down", "time", "peak memory"), rows), goal
-
-
-def retrieve(size: int) -> tuple[Table, Goal]:
-    """Let `films-ir-feedback` look for the most similar of many messages, in a process of its own."""
-    usage = run(in_child("benchmarks.films", "retrieve_in_turn", size))
-    learned, first, each = json.loads(usage.output)
-    row = [f"{size:,}", *map(seconds, (learned, first, each)), megabytes(usage.peak)]
-    goal = Goal(f"a message answered from {size:,} exchanges in {seconds(RETRIEVE)}", row[3], each <= RETRIEVE)
-    header = ("exchanges", "learning", "the first 1,000 messages", "each of the next 1,000", "peak memory")
-    note = f"Messages and replies of {WORDS} words drawn by Zipf's law from {VOCABULARY:,}; 10,000 candidates."
-    return Table("`films-ir-feedback`: look-up and ranking", header, [row], [note]), goal
-
-
-def retrieve_in_turn(size: int) -> tuple[float, float, float]:
-    """Return the seconds that learning takes, then the first thousand messages, then each of the next thousand."""
-    system = make_system(read_recipe("films-ir-feedback"))
-    train, asked = talk(size, size, 0), talk(min(1_000, size), min(10_000, size), 1)
-    learned, _ = clock(lambda: system.fit(Lesson(train=train, work=Path())))
-    first, again = (clock(lambda: system.predict(asked))[0] for _ in range(2))
-    return learned, first, again / asked.examples.height
-
-
-def talk(examples: int, options: int, seed: int) -> SelectionTask:
-    """Return exchanges of drawn words."""
-    replied = pl.DataFrame({"text": drawn(options, [seed, 1])}).select(
-        pl.int_range(pl.len()).cast(pl.String).alias("id"), "text"
-    )
-    said = pl.DataFrame({"text": drawn(examples, [seed, 0])}).with_row_index("row")
-    turn = pl.struct(pl.lit("user").alias("speaker"), "text")
-    rows = said.select(
-        pl.col("row").cast(pl.String).alias("id"),
-        pl.concat_list(turn).alias("turns"),
-        pl.lit(None, pl.List(pl.UInt32)).alias("options"),
-        pl.concat_list("row").alias("correct"),
-    )
-    return SelectionTask(rows, replied)
-
-
-def drawn(count: int, seed: Sequence[int]) -> pl.Series:
-    """Draw texts whose words are as unequally frequent as those of a language."""
-    chance = np.cumsum(1 / np.arange(1, VOCABULARY + 1))
-    words = np.searchsorted(chance, np.random.default_rng(seed).random(count * WORDS) * chance[-1])
-    return pl.Series(words.astype(np.int32)).cast(pl.String).reshape((count, WORDS)).arr.join(" ")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.results import Goal, Section, Table, to_markdown
 
-QUICK = ("files", "films", "judgement", "rankers_speed", "sample", "scoring", "startup", "statistics")
+QUICK = ("files", "film_retrieval", "films", "judgement", "rankers_speed", "sample", "scoring", "startup", "statistics")
 """Topics that are quick on tiny sizes; `growth` trains a model first, `ubuntu` needs real logs."""
 ROOT = Path(__file__).parent.parent
 
