@@ -54,8 +54,8 @@ def _logs(folder: Path, sizes: list[int], quick: bool) -> tuple[Table, list[Goal
         found = f"{megabytes(peaks[0])}, then {megabytes(peaks[1])}"
         goals.append(Goal(f"{step}: memory level as logs grow", found, peaks[1] <= LEVEL * peaks[0]))
     note = (
-        "Time by the clock is longer where a machine does other work at once; processor time hardly is, and the goals go "
-        "by it."
+        "Time by the clock is longer where a machine does other work at once; processor time hardly is, and the goals "
+        "go by it."
     )
     return Table("Generated logs, each step once in a fresh process", header, rows, [note]), goals
 
