@@ -68,3 +68,10 @@ def test_the_most_similar_message_is_found():
     found = known.nearest(count_words(["rare7", "rare31 also3 common", "also6 rare13"], 0), seen.append)
     assert found.tolist() == [7, 31, 13]
     assert sum(seen) == 3
+
+
+def test_a_message_without_words_is_like_nothing(tmp_path):
+    system = Exchanges(Exchanges.Settings())
+    system.fit(Lesson(train=TRAIN, work=tmp_path))
+    run = system.predict(task([(["where did the keeper go", "?!"], REPLIES[2])]))
+    assert run.choices["score"].to_list() == [0] * len(REPLIES)

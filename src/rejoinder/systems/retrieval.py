@@ -110,6 +110,7 @@ class Tfidf(WordSystem):
         weights = np.log1p(counts.data) * idf**self.settings.rarity
         row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         norms = np.sqrt(np.bincount(row, weights**2, minlength=counts.shape[0]))
+        norms[norms == 0] = 1  # all its words are of turns that count for nothing
         return with_values(counts, weights / norms[row])
 
     weigh_said = weigh_options
