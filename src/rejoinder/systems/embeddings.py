@@ -33,7 +33,7 @@ class Settings:
     """2: other vectors for what is replied than for what is said."""
     margin: float = 0.1
     negatives: int = 50
-    """Wrong options drawn for each batch, besides the batch's other answers."""
+    """Wrong options drawn for each batch."""
     training: Training = field(default_factory=Training)
 
 
@@ -103,7 +103,12 @@ class Embeddings(SelectionSystem):
         return msgspec.structs.replace(run, choices=choices)
 
     def _named(self, task: SelectionTask) -> pl.DataFrame:
-        """Return the entities that contexts name: with one dictionary these are nearest, and they are no answers."""
+        """Return the entities that contexts name: with one dictionary these are nearest, and they are no answers.
+
+        With two dictionaries this is learned (appendix A), and what is named may be an answer.
+        """
+        if self.settings.dictionaries > 1:
+            return pl.DataFrame(schema={"example": pl.UInt32, "option": pl.String})
         parser = self.world.parser
         parsed = parser.parse(task.contexts())
         known = parsed.symbols >= 0
