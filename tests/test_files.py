@@ -20,6 +20,7 @@ from rejoinder.files import (
     read_lines,
     read_parquet,
     read_start,
+    spare_inputs,
     staged_folder,
     write_atomically,
     write_json_list,
@@ -340,3 +341,11 @@ def test_a_staged_folder_follows_links(tmp_path):
         (stage / "mark").touch()
     assert (tmp_path / "real/mark").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_inputs_are_not_written_over(tmp_path):
+    (tmp_path / "task").mkdir()
+    spare_inputs(tmp_path / "run.json", tmp_path / "task", None)
+    for out in (tmp_path / "task", tmp_path / "task" / "examples.parquet", tmp_path / "." / "task" / "x" / ".." / "y"):
+        with pytest.raises(BadInputError, match="would overwrite"):
+            spare_inputs(out, tmp_path / "task")

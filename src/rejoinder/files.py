@@ -247,6 +247,13 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def spare_inputs(out: Path, *inputs: Path | None) -> None:
+    """Refuse to write over what is read: an input, or a file in a folder that is one."""
+    for given in inputs:
+        if given is not None and (out.resolve() == given.resolve() or given.resolve() in out.resolve().parents):
+            raise BadInputError(out, f"would overwrite {given}; name another file")
+
+
 def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] = ()) -> None:
     """Make room for new output: a folder that holds `mark` from last time loses its `parts`; others must be empty."""
     if folder.exists() and not folder.is_dir():

@@ -297,3 +297,10 @@ def test_no_dialogue_without_shared_facts(kb):
     alone = from_lists([[int(kb.titles[0]), int(kb.titles[1])]])
     script = Playwright(kb, alone).write(50, np.random.default_rng(0))
     assert set(script.tastes.answer.tolist()) <= {int(kb.titles[0]), int(kb.titles[1])}
+
+
+def test_a_knowledge_base_of_two_facts_is_too_small(cli, save, tmp_path):
+    path = save("movie_kb.txt", "1 Kismet directed_by William Dieterle\n2 Kismet release_year 1944\n")
+    code, _, err = cli("build", "movies", "--kb", path, "--out", tmp_path / "movies")
+    assert (code, err.strip()) == (2, "error: the knowledge base answers 3 questions; 30 are needed to divide them")
+    assert not (tmp_path / "movies").exists()

@@ -40,6 +40,8 @@ def test_questions_of_ones_own(save):
         ("x,ann,S,,1", "row 1: conversation: no such conversation: 'x'"),
         ("a,ann,S,0,1", "row 1: turn: '0'; expected a number from 1, or nothing for a question about the dialogue"),
         ("a,ann,S,two,1", "row 1: turn: 'two'; expected a number from 1, or nothing for a question about the dialogue"),
+        ("a,ann,S,1,1", "row 1: turn: '1'; S expects nothing"),
+        ("a,ann,nugget,,CNUG", "row 1: turn: ''; nugget expects the turn's number"),
         ("a,ann,mood,,1", "row 1: question: expected one of A, S, E, nugget"),
         ("a,ann,S,,3", "row 1: label: is not among the question's labels for this turn"),
         ("a,ann,S,,1\na,ann,S,,1", "row 2: annotator: has voted on this already"),

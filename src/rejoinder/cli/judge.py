@@ -165,6 +165,7 @@ def judge(
 ) -> None:
     """Judge dialogues: quality distributions, a label for each turn, and on request a report for the team."""
     from rejoinder.errors import UserError
+    from rejoinder.files import spare_inputs
     from rejoinder.judging import judge as judge_all
     from rejoinder.model import load_model
     from rejoinder.report.judgements import write_judgements
@@ -172,6 +173,9 @@ def judge(
     from rejoinder.systems.system import JudgementSystem
 
     card, system = load_model(model)
+    spare_inputs(out, chats, model)
+    if report is not None:
+        spare_inputs(report, chats, model, out)
     if not isinstance(system, JudgementSystem):
         raise UserError(f"{model}: {card.recipe.name} ranks options; expected a model that judges dialogues")
     dialogues = _read_chats(chats, _columns(conversation, speaker, text, time), _roles(customer, helpdesk), mask)

@@ -110,6 +110,7 @@ def predict(
     pool: Pool = None,
 ) -> None:
     """Answer a task with a trained system; the run is an official submission."""
+    from rejoinder.files import spare_inputs
     from rejoinder.model import load_model
     from rejoinder.model import predict as answer
     from rejoinder.report.terminal import progress
@@ -117,6 +118,7 @@ def predict(
     from rejoinder.tasks.load import load_task
 
     card, system = load_model(model)
+    spare_inputs(out, model, task, pool)
     with progress("reading the task", None):
         asked = load_task(task, pool)
     run = answer(card, system, task, asked, progress)

@@ -37,6 +37,8 @@ from rejoinder.tasks.writer import TaskWriter
 Advance = Callable[[int], object]
 Batch = tuple[pl.DataFrame, pl.DataFrame]
 _BATCH = 20_000
+_FEWEST = 30
+"""Questions without which there are not three splits."""
 SPLITS = ("train", "dev", "test")
 
 
@@ -152,6 +154,8 @@ def _questions(sources: Sources, recipe: FilmRecipe) -> dict[str, Questions]:
     asked = all_questions(sources.kb, sources.patterns)
     allowed = ~np.isin(asked.keys(sources.kb), np.fromiter(sources.held_out, np.int64))
     asked = asked.take(np.flatnonzero(allowed))
+    if len(asked) < _FEWEST:
+        raise UserError(f"the knowledge base answers {len(asked)} questions; {_FEWEST} are needed to divide them")
     evaluation = min(recipe.evaluation, len(asked) // 10)
     asked = mixed(asked, sources.patterns, recipe.questions + 2 * evaluation, rng)
     dev, test, train = divide(asked, [evaluation, evaluation], recipe.by_entity, rng)

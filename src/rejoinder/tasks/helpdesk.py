@@ -37,7 +37,7 @@ def make_task(
     """Ask the questions of the dialogues; with votes, dialogues on which nobody voted are left out."""
     if votes is None:
         return JudgementTask(tuple(dialogues), questions)
-    table = _read_votes(votes, dialogues)
+    table = _read_votes(votes, dialogues, questions)
     asked = tuple(question for question in questions if question.name in set(table["question"]))
     task = JudgementTask(tuple(dialogues), asked or questions, table)
     task = task.pick(np.unique(table["dialogue"].to_numpy()))
@@ -45,8 +45,9 @@ def make_task(
     return task
 
 
-def _read_votes(path: Path, dialogues: Sequence[Dialogue]) -> pl.DataFrame:
+def _read_votes(path: Path, dialogues: Sequence[Dialogue], questions: Sequence[Question]) -> pl.DataFrame:
     numbers = {dialogue.id: number for number, dialogue in enumerate(dialogues)}
+    about_turns = {question.name: question.roles is not None for question in questions}
     rows = []
     for place, row in read_rows(path, ("conversation", "annotator", "question", "label"), ("turn",)):
         id_, turn = row["conversation"].strip(), row["turn"].strip()
@@ -55,6 +56,9 @@ def _read_votes(path: Path, dialogues: Sequence[Dialogue]) -> pl.DataFrame:
         if turn and not (turn.isdecimal() and int(turn)):
             problem = f"{turn!r}; expected a number from 1, or nothing for a question about the dialogue"
             raise BadInputError(path, problem, place, "turn")
+        if about_turns.get(row["question"], bool(turn)) != bool(turn):
+            expected = "nothing" if turn else "the turn's number"
+            raise BadInputError(path, f"{turn!r}; {row['question']} expects {expected}", place, "turn")
         rows.append((numbers[id_], row["question"], int(turn or 1) - 1, row["annotator"], row["label"].strip()))
     if not rows:
         raise BadInputError(path, "holds no vote")
