@@ -344,8 +344,7 @@ def test_a_staged_folder_follows_links(tmp_path):
 
 
 def test_inputs_are_not_written_over(tmp_path):
-    (tmp_path / "task").mkdir()
-    spare_inputs(tmp_path / "run.json", tmp_path / "task", None)
-    for out in (tmp_path / "task", tmp_path / "task" / "examples.parquet", tmp_path / "." / "task" / "x" / ".." / "y"):
-        with pytest.raises(BadInputError, match="would overwrite"):
-            spare_inputs(out, tmp_path / "task")
+    spare_inputs(tmp_path / "run.json", tmp_path, None)
+    for out in (tmp_path / "chats.csv", tmp_path / "x" / ".." / "chats.csv"):
+        with pytest.raises(BadInputError, match="would be overwritten"):
+            spare_inputs(out, None, tmp_path / "chats.csv")

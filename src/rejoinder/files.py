@@ -248,10 +248,10 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def spare_inputs(out: Path, *inputs: Path | None) -> None:
-    """Refuse to write over what is read: an input, or a file in a folder that is one."""
+    """Refuse to write over what is read."""
     for given in inputs:
-        if given is not None and (out.resolve() == given.resolve() or given.resolve() in out.resolve().parents):
-            raise BadInputError(out, f"would overwrite {given}; name another file")
+        if given is not None and out.resolve() == given.resolve():
+            raise BadInputError(out, "would be overwritten; name another file to write")
 
 
 def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] = ()) -> None:
