@@ -66,7 +66,7 @@ def write_ubuntu(
         dict(sorted(built.items())),
         {split: overlap(replies["train"], replies[split]) for split in ("dev", "test")},
         _funnel(gathered.funnel),
-        _short_of(recipe, len(gathered.utterances)),
+        [*gathered.notes, *_short_of(recipe, len(gathered.utterances))],
     )
     write_description(out, description)
     return description

@@ -6,12 +6,14 @@ rejoinder build ubuntu --logs logs/ --model links.model --out ubuntu
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.corpora.copies import Copies
 from rejoinder.corpora.irc import Post, date_of, read_log
 from rejoinder.corpora.link_files import conversations, name_of
 from rejoinder.corpora.ubuntu import (
@@ -28,7 +30,7 @@ from rejoinder.corpora.ubuntu import (
     support_dialogues,
 )
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, read_start
+from rejoinder.files import BadInputError, fingerprint, read_start
 from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
 from rejoinder.tasks.description import is_known
 from rejoinder.tasks.selection import SelectionTask
@@ -57,11 +59,11 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
 
 
 def _distinct(logs: list[Path]) -> list[Path]:
-    """Take a log that is given twice once; two logs of one name would share one file of links."""
+    """Take a log that is given twice once; two others of one name would share one file of links."""
     named: dict[str, Path] = {}
     for log in logs:
         other = named.setdefault(name_of(log), log)
-        if not log.samefile(other):
+        if not log.samefile(other) and fingerprint(log) != fingerprint(other):
             raise BadInputError(log, f"{other} is named {name_of(log)} too; give one of them another name")
     return list(named.values())
 
@@ -77,6 +79,8 @@ class Gathered(msgspec.Struct):
     funnel: Funnel
     replies: dict[str, list[Cut]] = {}
     """By day: every turn of every conversation, whether or not it passed the filters."""
+    notes: list[str] = []
+    """What was left out because another log has it too."""
 
 
 class Reservoir:
@@ -114,10 +118,13 @@ def gather(
     """Read the logs one at a time and keep the dialogues that pass the filters."""
     gathered = Gathered([], [], Funnel())
     pool = Reservoir(pool_size, seed)
-    for path in sorted(logs, key=lambda path: (_day(path), path.name)):
-        posts = list(read_log(path))
-        talks = _untangle(path, [post for post in posts if post.kind in SPOKEN], links)
-        people = people_of(posts)
+    for path, posts, copied in _read_logs(logs):
+        spoken = [post for post in posts if post.kind in SPOKEN]
+        talks = _untangle(path, spoken, links) if len(copied) < len(spoken) else []
+        fresh = [talk for talk in talks if copied.isdisjoint(post.line for post in talk)]
+        if copied:
+            gathered.notes.append(_copied(path, len(copied), len(spoken), len(talks) - len(fresh)))
+        talks, people = fresh, people_of(posts)
         gathered.dialogues += support_dialogues(talks, people, name_of(path), _day(path), gathered.funnel)
         if turns:
             gathered.replies.setdefault(_day(path), []).extend(_every_reply(talks, people))
@@ -130,6 +137,23 @@ def gather(
         found = gathered.funnel.conversations
         raise BadInputError(logs[0], f"none of {found} conversations passes the filters: {_reasons(gathered.funnel)}")
     return gathered
+
+
+def _read_logs(logs: Sequence[Path]) -> Iterator[tuple[Path, list[Post], set[int]]]:
+    """Yield each log, by day and name, with the lines that an earlier day, or a longer log of its day, holds too."""
+    copies = Copies()
+    for _, paths in groupby(sorted(logs, key=lambda path: (_day(path), path.name)), _day):
+        posts = {path: list(read_log(path)) for path in paths}
+        spoken = {path: [post for post in said if post.kind in SPOKEN] for path, said in posts.items()}
+        copied = {path: copies.find(spoken[path]) for path in sorted(posts, key=lambda path: -len(spoken[path]))}
+        yield from ((path, said, copied[path]) for path, said in posts.items())
+
+
+def _copied(path: Path, copied: int, spoken: int, conversations: int) -> str:
+    if copied == spoken:
+        return f"{path.name}: other logs hold all of it too; it was left out"
+    found = f"{path.name}: another log holds {copied:,} of its {spoken:,} messages too"
+    return f"{found}; {conversations:,} conversations with any of them were left out here"
 
 
 def _untangle(path: Path, posts: list[Post], links: Links) -> list[list[Post]]:
