@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from rejoinder.tasks.build import Cut, build_task, option_id
+from rejoinder.tasks.build import Cut, build_task, option_id, similar_by_words
 from rejoinder.tasks.selection import NONE
 
 WRONG = [(f"wrong {n}", f"bad {n}") for n in range(300)]
@@ -45,3 +47,37 @@ def test_the_same_seed_gives_the_same_task_and_the_same_text_the_same_id():
 def test_too_few_wrong_options_are_an_error():
     with pytest.raises(ValueError, match="only 4 different wrong options where 18 are needed"):
         build_task(CUTS, WRONG[:2], candidates=20)
+
+
+def wordy(count: int, seed: int) -> list[str]:
+    """Texts whose words are as unequally frequent as real ones."""
+    rng = np.random.default_rng(seed)
+    return [" ".join(f"w{word}" for word in rng.zipf(1.4, size=9) % 500) for _ in range(count)]
+
+
+def cosines(contexts: list[str], texts: list[str]) -> np.ndarray:
+    vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+").fit(texts)
+    return (vectors.transform(contexts) @ vectors.transform(texts).T).toarray()
+
+
+def test_what_is_similar_is_what_comparing_all_pairs_finds():
+    contexts, texts = wordy(100, 1), wordy(900, 2)
+    found = similar_by_words(most=40)([Cut((("a", text),), ("-",)) for text in contexts], [(text,) for text in texts])
+    for rows, scores in zip(found, cosines(contexts, texts), strict=True):
+        best = np.sort(scores)[::-1][:40]
+        np.testing.assert_allclose(np.sort(scores[rows])[::-1], best[best > 0])
+
+
+def test_of_frequent_words_those_are_looked_at_that_use_them_most():
+    contexts, texts = wordy(50, 1), wordy(3_000, 2)
+    cuts, wrong = [Cut((("a", text),), ("-",)) for text in contexts], [(text,) for text in texts]
+    found = list(similar_by_words(most=40, champions=200)(cuts, wrong))
+    scores = cosines(contexts, texts)
+    chosen = np.mean([own[rows].mean() for rows, own in zip(found, scores, strict=True)])
+    best = np.sort(scores, axis=1)[:, -40:].mean()
+    assert 3 * scores.mean() < 0.8 * best < chosen < best
+
+
+def test_a_context_that_shares_no_word_gets_any_wrong_options():
+    cuts = [Cut((("a", "unheard of"),), ("right",))]
+    assert build_task(cuts, WRONG, candidates=20, similar=similar_by_words()).examples["options"].list.len()[0] == 20

@@ -189,10 +189,10 @@ def test_hard_options_are_nearer_to_the_context(gathered, tasks, tmp_path):
     ranker.fit(Lesson(train=tasks[1, "train"], work=tmp_path))
     hard = {(s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=1, pool_size=6_000, hard=True))}
     figures = [
-        np.mean(score(ranker.predict(task[1, "test"]), task[1, "test"].truth(), ["MRR"])["MRR"])
+        np.mean(score(ranker.predict(task[1, "train"]), task[1, "train"].truth(), ["MRR"])["MRR"])
         for task in (tasks, hard)
     ]
-    assert figures[1] < 0.8 * figures[0]
+    assert figures[1] < 0.6 * figures[0]
 
 
 def test_every_cut_makes_more_training_examples_only(gathered, tasks):
