@@ -6,8 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 from rejoinder import __version__
+from rejoinder.cli import app
+from rejoinder.cli.app import ORDER
 from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.sample import helpdesk
 from rejoinder.systems.baselines import judge_by_mean, judge_by_popularity, judge_uniformly
@@ -64,11 +67,31 @@ def test_version(cli):
     assert cli("--version") == (0, f"rejoinder {__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["score", "compare", "overview", "published", "sample", "convert", "demo"])
-def test_every_command_has_help_with_an_example(cli, command):
-    code, out, _ = cli(command, "--help")
+def commands(group, path=()):
+    """Yield every command, and every group of them, with the words that lead to it."""
+    yield path, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*path, name))
+
+
+COMMANDS = dict(commands(get_command(app)))
+
+
+@pytest.mark.parametrize("path", [path for path, command in COMMANDS.items() if not hasattr(command, "commands")])
+def test_every_command_has_help_with_an_example_and_a_word_on_every_option(cli, path):
+    code, out, _ = cli(*path, "--help")
     assert code == 0
-    assert f"Example: rejoinder {command}" in out
+    assert f"Example: rejoinder {' '.join(path)}" in out
+    assert all(option.help for option in COMMANDS[path].params)
+
+
+@pytest.mark.parametrize("path", [path for path, command in COMMANDS.items() if hasattr(command, "commands")])
+def test_lists_of_commands_are_in_order_and_nothing_in_them_is_cut_off(cli, path):
+    code, out, _ = cli(*path, "--help")
+    assert code == 0
+    listed = [line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line.strip()]
+    assert listed == list(ORDER if not path else COMMANDS[path].commands)
+    assert "..." not in out.partition("Commands:")[2]
 
 
 def test_score_json_has_the_documented_shape(cli, selection_files):

@@ -1,12 +1,34 @@
 """The application that commands join, and what several of them share."""
 
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rejoinder.report.output import Style
+
+ORDER = (
+    *("demo", "sample", "build", "import", "export", "disentangle"),
+    *("recipes", "train", "predict", "index", "crossvalidate", "fuse", "convert"),
+    *("score", "compare", "overview", "reliability", "published"),
+    *("describe", "judge", "board"),
+)
+"""The commands as the help lists them: as the work goes."""
+
+
+class Commands(TyperGroup):
+    """Lists commands in the order of the work."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands' names."""
+        return sorted(super().list_commands(ctx), key=[*ORDER, *super().list_commands(ctx)].index)
+
 
 app = typer.Typer(
     name="rejoinder",
-    help="Choose the next reply in a dialogue, judge how a dialogue went, and prove which system does it better.",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -14,7 +36,30 @@ app = typer.Typer(
 )
 
 
+class RunFormat(StrEnum):
+    """Formats of a run file."""
+
+    DIALEVAL = "dialeval"
+    DSTC7 = "dstc7"
+    PARQUET = "parquet"
+    TREC = "trec"
+
+
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (booktabs).")]
+
+
+def chosen_style(**wanted: bool) -> "Style":
+    """Return the one way of printing that is wanted; the terminal's, if none is."""
+    from rejoinder.report.output import Style
+
+    chosen = [name for name, is_wanted in wanted.items() if is_wanted]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    return Style(chosen[0] if chosen else "terminal")
 
 
 def _version(wanted: bool) -> None:

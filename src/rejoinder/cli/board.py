@@ -8,13 +8,13 @@ import typer
 
 from rejoinder.cli.app import app
 
-board = typer.Typer(help="Host a competition with a hidden test set, or hand runs in to one.", no_args_is_help=True)
+board = typer.Typer(help="Host a competition with a hidden test set, or enter one.", no_args_is_help=True)
 app.add_typer(board, name="board")
 
 
 @board.callback()
 def check_installed(context: typer.Context) -> None:
-    """Host a competition with a hidden test set, or hand runs in to one."""
+    """Host a competition with a hidden test set, or enter one."""
     from importlib.util import find_spec
 
     from rejoinder.errors import UserError
@@ -75,7 +75,10 @@ def serve(
         int, typer.Option("--max-upload", min=1, max=2000, help="Largest run file, in megabytes.")
     ] = 64,
 ) -> None:
-    """Serve a board; the first start prints a link to become its administrator."""
+    """Serve a board.
+
+    The first start prints a link to become its administrator.
+    """
     from rejoinder.board.serving import serve as serve_board
     from rejoinder.board.web.app import Options
 
@@ -92,7 +95,10 @@ def submit(
         str, typer.Option("--token", envvar="REJOINDER_TOKEN", help="Your API token, from the board's account page.")
     ],
 ) -> None:
-    """Hand a run in to a board and print its scores; a mistake in the file costs no quota."""
+    """Hand a run in to a board and print its scores.
+
+    A mistake in the file costs no quota.
+    """
     from rejoinder.board.client import hand_in
     from rejoinder.report.terminal import print_table, progress
 
@@ -120,7 +126,10 @@ def restore(
     folder: Folder,
     database: DatabaseOption = None,
 ) -> None:
-    """Make a board from a backup, on SQLite or PostgreSQL whichever it came from."""
+    """Make a board from a backup.
+
+    On SQLite or PostgreSQL, whichever it came from.
+    """
     from rejoinder.board.backup import read_backup
 
     read_backup(archive, folder, database)
@@ -133,7 +142,10 @@ def archive(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Write the whole board as static pages: descriptions, leaderboards, final tables and reports."""
+    """Write the whole board as static pages.
+
+    Descriptions, leaderboards, final tables and reports.
+    """
     from rejoinder.board.archive import write_archive
     from rejoinder.board.site import open_site
 

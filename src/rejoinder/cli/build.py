@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rejoinder.cli.app import Seed, app
+from rejoinder.cli.app import Json, Seed, app
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rejoinder.tasks.ubuntu import Links
 
 build = typer.Typer(help="Build tasks from raw sources.", no_args_is_help=True)
-importing = typer.Typer(help="Read official files into task folders.", no_args_is_help=True)
+importing = typer.Typer(help="Read official files, or a team's own, into task folders.", no_args_is_help=True)
 disentangle = typer.Typer(help="Say which message of a channel answers which.", no_args_is_help=True)
 app.add_typer(build, name="build")
 app.add_typer(importing, name="import")
@@ -47,9 +47,13 @@ NegativesOption = Annotated[
 Candidates = Annotated[int, typer.Option("--candidates", min=2, help="Options of an example.")]
 
 
-@build.command(epilog="Example: rejoinder build ubuntu --logs logs --model links --knowledge manpages --out ubuntu")
+@build.command(
+    epilog="Example: rejoinder build ubuntu --logs logs --model links.model --knowledge manpages --out ubuntu"
+)
 def ubuntu(
-    logs: Annotated[list[Path], typer.Option("--logs", help="Log files, or folders of them (repeatable).")],
+    logs: Annotated[
+        list[Path], typer.Option("--logs", metavar="PATH", help="Log files, or folders of them (repeatable).")
+    ],
     out: Out,
     model: Annotated[Path | None, typer.Option("--model", help="What `rejoinder disentangle train` wrote.")] = None,
     links: Annotated[
@@ -78,7 +82,9 @@ def ubuntu(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Build DSTC7's Ubuntu subtasks 1, 2, 4 and 5, and the Ubuntu Dialogue Corpus setting, from channel logs.
+    """Build DSTC7's Ubuntu subtasks from channel logs.
+
+    Subtasks 1, 2, 4 and 5, and the Ubuntu Dialogue Corpus setting.
 
     Days are split by time: the first 80% of the dialogues train, then 10% each for dev and test.
     """
@@ -168,7 +174,10 @@ def advising(
     negatives: NegativesOption = Negatives.RANDOM,
     seed: Seed = 0,
 ) -> None:
-    """Build DSTC7's Advising subtasks 1, 3, 4 and 5 from dialogues with paraphrases."""
+    """Build DSTC7's Advising subtasks from sessions.
+
+    Subtasks 1, 3, 4 and 5, from dialogues with paraphrases.
+    """
     from rejoinder.corpora.advising import read_advising, read_courses
     from rejoinder.files import staged_folder
     from rejoinder.report.terminal import progress
@@ -191,11 +200,11 @@ def _tell(description: "Description", out: Path) -> None:
 
 @importing.command("dstc7", epilog="Example: rejoinder import dstc7 ubuntu_train_subtask_1.json --out ubuntu")
 def import_dstc7(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Examples files, gzipped or not.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Examples files, gzipped or not.")],
     out: Out,
     pool: Annotated[Path | None, typer.Option("--pool", help="Candidate pool of subtask 2.")] = None,
 ) -> None:
-    """Read official DSTC7 examples into task folders, one for each subtask and split."""
+    """Read DSTC7 examples, a folder for each subtask and split."""
     from rejoinder.report.terminal import progress
     from rejoinder.tasks import transfer
 
@@ -207,10 +216,13 @@ def import_dstc7(
 
 @importing.command("dialeval", epilog="Example: rejoinder import dialeval train_en.json train_cn.json --out dialeval")
 def import_dialeval(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Data files, gzipped or not.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Data files, gzipped or not.")],
     out: Out,
 ) -> None:
-    """Read official DialEval data into task folders, one for each file and named after it; every vote is kept."""
+    """Read DialEval data, a folder for each file.
+
+    Folders are named after the files; every vote is kept.
+    """
     from rejoinder.report.terminal import progress
     from rejoinder.tasks import transfer
 
@@ -222,13 +234,16 @@ def import_dialeval(
 
 @app.command(epilog="Example: rejoinder export ubuntu --out official")
 def export(
-    folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of them.")],
+    folder: Annotated[Path, typer.Argument(metavar="TASK", help="A task folder, or a folder of them.")],
     out: Out,
     format_: Annotated[
-        TaskFormat | None, typer.Option("--format", help="Official format; by default the one for each task's kind.")
+        TaskFormat | None, typer.Option("--format", help="Official format. Default: the one for each task's kind.")
     ] = None,
 ) -> None:
-    """Write task folders as official files: examples, answer keys and pools, or dialogues with their annotations."""
+    """Write task folders as official files.
+
+    DSTC7's examples, answer keys and pools, Movie Dialog's exchanges, or DialEval's dialogues with their annotations.
+    """
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.film_transfer import export_films
     from rejoinder.tasks.transfer import export_dialeval, export_dstc7, official_format, task_folders
@@ -246,7 +261,7 @@ Model = Annotated[Path, typer.Option("--model", help="What `rejoinder disentangl
 
 
 @disentangle.command(
-    "train", epilog="Example: rejoinder disentangle train --annotations irc-links/train --out links.zip"
+    "train", epilog="Example: rejoinder disentangle train --annotations irc-links/train --out links.model"
 )
 def train_links(
     annotations: Annotated[Path, typer.Option("--annotations", help="Folder of NAME.raw.txt and NAME.annotation.txt.")],
@@ -260,9 +275,11 @@ def train_links(
     typer.echo(f"model: {out}", err=True)
 
 
-@disentangle.command("apply", epilog="Example: rejoinder disentangle apply logs/*.txt.gz --model links.zip --out links")
+@disentangle.command(
+    "apply", epilog="Example: rejoinder disentangle apply logs/*.txt.gz --model links.model --out links"
+)
 def apply_links(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Log files, or folders of them.")],
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG", help="Log files, or folders of them.")],
     model: Model,
     out: Out,
 ) -> None:
@@ -280,11 +297,14 @@ def apply_links(
 
 @disentangle.command("score", epilog="Example: rejoinder disentangle score irc-links/dev predicted")
 def score_links(
-    gold: Annotated[Path, typer.Argument(help="Folder of NAME.annotation.txt by people.")],
-    predicted: Annotated[Path, typer.Argument(help="Folder of NAME.annotation.txt by a model.")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="Folder of NAME.annotation.txt by people.")],
+    predicted: Annotated[Path, typer.Argument(metavar="PREDICTED", help="Folder of NAME.annotation.txt by a model.")],
+    json: Json = False,
 ) -> None:
-    """Score links and conversations: precision, recall and F of links, variation of information, one-to-one, exact."""
+    """Score links, and the conversations that they make.
+
+    Precision, recall and F of links and of whole conversations, variation of information, one-to-one overlap.
+    """
     import msgspec
 
     from rejoinder.measures.disentanglement import score_command

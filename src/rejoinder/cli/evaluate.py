@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rejoinder.cli.app import Seed, app
+from rejoinder.cli.app import Csv, Json, Latex, Markdown, RunFormat, Seed, app, chosen_style
 
 if TYPE_CHECKING:
     from rejoinder.evaluation import Evaluation, Request
@@ -31,15 +31,6 @@ class TruthFormat(StrEnum):
     TASK = "task"
 
 
-class RunFormat(StrEnum):
-    """Formats of a run file."""
-
-    DIALEVAL = "dialeval"
-    DSTC7 = "dstc7"
-    PARQUET = "parquet"
-    TREC = "trec"
-
-
 TruthFile = Annotated[
     Path,
     typer.Argument(
@@ -50,7 +41,7 @@ TruthFile = Annotated[
 RunFiles = Annotated[
     list[Path],
     typer.Argument(
-        metavar="RUN...",
+        metavar="RUN",
         help="What systems answered: DSTC7 or DialEval submissions, TREC or Parquet runs.",
     ),
 ]
@@ -59,6 +50,7 @@ Measures = Annotated[
     typer.Option(
         "--measure",
         "-m",
+        metavar="NAME",
         help="Score by this measure (repeatable): R@k, hits@k, P@k, MRR, MAP, DSTC7, F90; NMD(A), RSNOD(A), JSD, RNSS, "
         "... Default: those of the papers.",
     ),
@@ -96,7 +88,9 @@ Lenient = Annotated[
 References = Annotated[
     list[str] | None,
     typer.Option(
-        "--reference", help="Add published rows: dialeval1/english, dstc7/ubuntu/1, moviedialog/qa, ... (repeatable)."
+        "--reference",
+        metavar="ROWS",
+        help="Add published rows: dialeval1/english, dstc7/ubuntu/1, moviedialog/qa, ... (repeatable).",
     ),
 ]
 Trials = Annotated[int, typer.Option("--trials", min=100, help="Trials of the randomised Tukey HSD test.")]
@@ -116,10 +110,10 @@ def score(
         Path | None,
         typer.Option("--groups", help="CSV, TSV or Parquet with a column `id` and columns to break down by."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each run and measure.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX (booktabs).")] = False,
+    json: Json = False,
+    csv: Csv = False,
+    markdown: Markdown = False,
+    latex: Latex = False,
     log2: Annotated[
         bool, typer.Option("--log2", help="Show -log2 of each mean of a distance, as DialEval-1's site did.")
     ] = False,
@@ -134,20 +128,16 @@ def score(
     trials: Trials = 10_000,
     resamples: Resamples = 2_000,
 ) -> None:
-    """Score runs against the truth: means with intervals and tie groups.
+    """Score runs against the truth: means, intervals, tie groups.
 
     The signature below the table says what makes the figures reproducible: the truth's fingerprint, measures, rule for
     ties, seed and version.
     """
     from rejoinder.comparison import Settings
     from rejoinder.evaluation import Request
-    from rejoinder.report.output import Style, show_scores
+    from rejoinder.report.output import show_scores
 
-    chosen = [
-        style for style, wanted in (("json", json), ("csv", csv), ("markdown", markdown), ("latex", latex)) if wanted
-    ]
-    if len(chosen) > 1:
-        raise typer.BadParameter(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     if groups is not None and by is None:
         raise typer.BadParameter("--groups needs --by to say which of its columns to break down by")
     request = Request(
@@ -155,7 +145,7 @@ def score(
         entities=entities, groups=groups, by=by, alpha=alpha, lenient=lenient, references=reference or (),
         settings=Settings(seed, trials, resamples),
     )  # fmt: skip
-    show_scores(_evaluate(request), Style(chosen[0] if chosen else "terminal"), log2)
+    show_scores(_evaluate(request), style, log2)
 
 
 @app.command(epilog="Example: rejoinder compare test.json runs/*.json --out comparison")
@@ -178,7 +168,10 @@ def compare(
     trials: Trials = 10_000,
     resamples: Resamples = 2_000,
 ) -> None:
-    """Compare runs: which are significantly better than which, by every measure, and whether the measures agree."""
+    """Compare runs: which are significantly better than which.
+
+    By every measure; with five runs or more, also whether the measures agree.
+    """
     from rejoinder.comparison import Settings
     from rejoinder.evaluation import Request
     from rejoinder.files import clear_folder
@@ -215,43 +208,47 @@ def overview(
     results: Annotated[
         list[str],
         typer.Argument(
-            metavar="TASK=SCORES.json...",
+            metavar="TASK=SCORES.json",
             help="What `rejoinder score --json` printed for each task; or `published` for DSTC7's own results.",
         ),
     ],
     measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to order by.")] = "DSTC7",
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX (booktabs).")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    csv: Csv = False,
+    markdown: Markdown = False,
+    latex: Latex = False,
 ) -> None:
-    """Show systems by tasks, ordered by average rank over the tasks each entered, and how far the measures agree."""
-    from rejoinder.report.output import Style, show_overview
+    """Show systems by tasks, ordered by their average rank.
 
-    chosen = [style for style, wanted in (("csv", csv), ("markdown", markdown), ("latex", latex)) if wanted]
-    show_overview(results, measure, Style(chosen[0] if chosen else "terminal"))
+    The average is over the tasks that each system entered. Also shows how far the measures agree.
+    """
+    from rejoinder.report.output import show_overview
+
+    show_overview(results, measure, chosen_style(csv=csv, markdown=markdown, latex=latex))
 
 
 @app.command(epilog="Example: rejoinder published dialeval1 --table rank_correlation")
 def published(
-    paper: Annotated[Paper | None, typer.Argument(help="Which paper.")] = None,
+    paper: Annotated[Paper | None, typer.Argument(metavar="PAPER", help="Which paper.")] = None,
     table: Annotated[str | None, typer.Option("--table", help="Which of its tables. Default: list them.")] = None,
     where: Annotated[
-        list[str] | None, typer.Option("--where", help="Only rows with COLUMN=VALUE (repeatable).")
+        list[str] | None, typer.Option("--where", metavar="COLUMN=VALUE", help="Only such rows (repeatable).")
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX (booktabs).")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    csv: Csv = False,
+    markdown: Markdown = False,
+    latex: Latex = False,
 ) -> None:
-    """Print the papers' own result tables, with what is known to be wrong with them."""
-    from rejoinder.report.output import Style, show_published
+    """Print the papers' own result tables.
 
-    chosen = [style for style, wanted in (("csv", csv), ("markdown", markdown), ("latex", latex)) if wanted]
-    show_published(paper, table, where or [], Style(chosen[0] if chosen else "terminal"))
+    With what is known to be wrong with them.
+    """
+    from rejoinder.report.output import show_published
+
+    show_published(paper, table, where or [], chosen_style(csv=csv, markdown=markdown, latex=latex))
 
 
 @app.command(epilog="Example: rejoinder convert run.json --truth test.json --to trec --out run.trec")
 def convert(
-    run: Annotated[Path, typer.Argument(help="A run in any format.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run in any format.")],
     truth: Annotated[Path, typer.Option("--truth", help="The truth that the run answers.")],
     to: Annotated[RunFormat, typer.Option("--to", help="The format to write.")],
     out: Annotated[Path, typer.Option("--out", help="The file to write; gzipped if it ends in .gz.")],

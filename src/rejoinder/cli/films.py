@@ -32,7 +32,11 @@ def movies(
     entities: Entities = None,
     official: Annotated[
         list[Path] | None,
-        typer.Option("--official", help="Official file to compare with; its questions are not asked (repeatable)."),
+        typer.Option(
+            "--official",
+            metavar="FILE",
+            help="Official file to compare with; its questions are not asked (repeatable).",
+        ),
     ] = None,
     qa_size: Annotated[int, typer.Option("--qa-size", min=1, help="Questions to train on.")] = 96_000,
     recs_size: Annotated[int, typer.Option("--recs-size", min=1, help="Recommendations to train on.")] = 1_000_000,
@@ -50,7 +54,10 @@ def movies(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Build Movie Dialog's tasks: questions, recommendations, both in one dialogue, discussions, and all jointly."""
+    """Build Movie Dialog's five tasks.
+
+    Questions, recommendations, both in one dialogue, discussions, and all jointly; those for which there is a source.
+    """
     from rejoinder.corpora.films import read_kb
     from rejoinder.files import staged_folder
     from rejoinder.report.terminal import progress
@@ -90,7 +97,7 @@ def movies(
 def import_mdd(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Files of exchanges, and of candidates for task 4; gzipped or not."),
+        typer.Argument(metavar="FILE", help="Files of exchanges, and of candidates for task 4; gzipped or not."),
     ],
     out: Out,
     kb: Kb,
@@ -99,7 +106,7 @@ def import_mdd(
         int | None, typer.Option("--task", min=1, max=5, help="Which task, where the files' names do not say.")
     ] = None,
 ) -> None:
-    """Read official Movie Dialog files into task folders, one for each task and split."""
+    """Read Movie Dialog files, a folder for each task and split."""
     from rejoinder.corpora.films import read_kb
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.film_transfer import import_films, sort_files

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rejoinder.cli.app import app
+from rejoinder.cli.app import Csv, Latex, Markdown, app, chosen_style
 from rejoinder.cli.build import Out, importing
 
 if TYPE_CHECKING:
@@ -26,11 +26,14 @@ Time = Annotated[
 Customers = Annotated[
     list[str] | None,
     typer.Option(
-        "--customer", help="A speaker who is a customer (repeatable). Without --helpdesk, all others are not."
+        "--customer",
+        metavar="NAME",
+        help="A speaker who is a customer (repeatable). Without --helpdesk, all others are not.",
     ),
 ]
 Helpdesks = Annotated[
-    list[str] | None, typer.Option("--helpdesk", help="A speaker who is the helpdesk (repeatable); in the same way.")
+    list[str] | None,
+    typer.Option("--helpdesk", metavar="NAME", help="A speaker who is the helpdesk (repeatable); likewise."),
 ]
 Mask = Annotated[
     bool, typer.Option("--mask", help="Replace what looks like personal data: addresses, phone and card numbers, ...")
@@ -41,7 +44,7 @@ Mask = Annotated[
     "helpdesk", epilog="Example: rejoinder import helpdesk chats.csv --helpdesk agent --mask --out chats"
 )
 def import_helpdesk(
-    chats: Annotated[Path, typer.Argument(help="CSV with a header, or JSON lines: a post a line.")],
+    chats: Annotated[Path, typer.Argument(metavar="CHATS", help="CSV with a header, or JSON lines: a post a line.")],
     out: Out,
     conversation: Conversation = "conversation",
     speaker: Speaker = "speaker",
@@ -94,10 +97,10 @@ def _roles(customers: list[str] | None, helpdesks: list[str] | None) -> "Roles":
 
 @importing.command("dbdc3", epilog="Example: rejoinder import dbdc3 dbdc3/IRIS_100 dbdc3/CIC_115 --out breakdowns")
 def import_dbdc3(
-    sources: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Dialogue files, or folders of them.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="PATH", help="Dialogue files, or folders of them.")],
     out: Out,
 ) -> None:
-    """Read Dialogue Breakdown Detection Challenge dialogues into a task folder."""
+    """Read Dialogue Breakdown Detection Challenge dialogues."""
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.dbdc3 import find_files, read_task
     from rejoinder.tasks.judgement_folder import save_judgement_task
@@ -111,27 +114,31 @@ def import_dbdc3(
 
 @app.command(epilog="Example: rejoinder describe train_en.json train_cn.json --annotators")
 def describe(
-    paths: Annotated[list[Path], typer.Argument(metavar="TASK...", help="Judgement tasks: folders, or DialEval data.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="TASK", help="Judgement tasks: folders, or DialEval data.")],
     annotators: Annotated[bool, typer.Option("--annotators", help="Also show each annotator.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    csv: Csv = False,
+    markdown: Markdown = False,
+    latex: Latex = False,
 ) -> None:
-    """Describe dialogues with votes: sizes and lengths, agreement (Krippendorff's alpha), annotators."""
+    """Describe dialogues with votes.
+
+    Sizes and lengths, agreement (Krippendorff's alpha), annotators.
+    """
     from rejoinder.evaluation import unique_names
     from rejoinder.files import BadInputError
     from rejoinder.report.judged import alpha_table, annotators_table, statistics_table
-    from rejoinder.report.output import Style, show
+    from rejoinder.report.output import show
     from rejoinder.runs import run_name
     from rejoinder.tasks.judgement import JudgementTask
     from rejoinder.tasks.load import load_task
 
+    style = chosen_style(csv=csv, markdown=markdown, latex=latex)
     tasks = {}
     for name, path in zip(unique_names([run_name(path) for path in paths], paths), paths, strict=True):
         task = load_task(path)
         if not isinstance(task, JudgementTask):
             raise BadInputError(path, "holds no dialogues to judge")
         tasks[name] = task
-    style = Style.MARKDOWN if markdown else Style.CSV if csv else Style.TERMINAL
     show(statistics_table(tasks), style)
     for name, task in tasks.items():
         if task.votes is not None:
@@ -144,7 +151,9 @@ def describe(
 def judge(
     chats: Annotated[
         Path,
-        typer.Argument(help="Posts (CSV with a header, or JSON lines), a judgement task folder, or DialEval data."),
+        typer.Argument(
+            metavar="CHATS", help="Posts (CSV with a header, or JSON lines), a judgement task folder, or DialEval data."
+        ),
     ],
     model: Annotated[Path, typer.Option("--model", help="What `rejoinder train` wrote.")],
     out: Annotated[
@@ -163,7 +172,10 @@ def judge(
     helpdesk: Helpdesks = None,
     mask: Mask = False,
 ) -> None:
-    """Judge dialogues: quality distributions, a label for each turn, and on request a report for the team."""
+    """Judge dialogues with a trained model.
+
+    How annotators' votes on each dialogue, and on each turn, would be distributed; on request, a report for the team.
+    """
     from rejoinder.errors import UserError
     from rejoinder.files import spare_inputs
     from rejoinder.judging import judge as judge_all

@@ -1,22 +1,11 @@
 """`rejoinder recipes`, `train`, `predict` and `crossvalidate`."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rejoinder.cli.app import Seed, app
-
-
-class PredictionFormat(StrEnum):
-    """Formats of runs that can be written."""
-
-    DIALEVAL = "dialeval"
-    DSTC7 = "dstc7"
-    PARQUET = "parquet"
-    TREC = "trec"
-
+from rejoinder.cli.app import RunFormat, Seed, app
 
 TaskPath = Annotated[Path, typer.Option("--task", help="A task folder, or an official file.")]
 Pool = Annotated[Path | None, typer.Option("--pool", help="DSTC7 pool file, for subtask 2's official files.")]
@@ -27,7 +16,7 @@ AlsoPath = Annotated[
 ]
 
 
-@app.command()
+@app.command(epilog="Example: rejoinder recipes")
 def recipes() -> None:
     """List the recipes that come with the package."""
     from rejoinder.recipe import names, read_recipe
@@ -39,7 +28,9 @@ def recipes() -> None:
 
 @app.command(epilog="Example: rejoinder train bm25 --task ubuntu/subtask_1 --out bm25.model")
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name (see `rejoinder recipes`) or YAML file.")],
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A recipe's name (see `rejoinder recipes`) or YAML file.")
+    ],
     task: Annotated[
         Path, typer.Option("--task", help="Folder that holds train/ and dev/, a task folder, or an official file.")
     ],
@@ -51,7 +42,7 @@ def train(
     pool: Pool = None,
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="Folder for prepared arrays and checkpoints, kept; by default a passing one."),
+        typer.Option("--work", help="Folder for prepared arrays and checkpoints, kept. Default: a passing one."),
     ] = None,
     prepare_only: Annotated[
         bool,
@@ -59,7 +50,9 @@ def train(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Train a system by a recipe; the same command goes on with a training that was interrupted.
+    """Train a system by a recipe.
+
+    The same command goes on with a training that was interrupted.
 
     To train where only torch and numpy are: --work WORK --prepare-only here, `python -m rejoinder.training FOLDER`
     there (it says which folder of WORK), bring the folder back, and run the same command without --prepare-only.
@@ -100,16 +93,21 @@ def train(
 
 @app.command(epilog="Example: rejoinder predict bm25.model --task ubuntu/subtask_1/test --out bm25.json")
 def predict(
-    model: Annotated[Path, typer.Argument(help="What `rejoinder train` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `rejoinder train` wrote.")],
     task: TaskPath,
     out: Annotated[Path, typer.Option("--out", help="Run file to write.")],
     format_: Annotated[
-        PredictionFormat | None,
-        typer.Option("--format", help="By default dstc7 or dialeval; parquet for OUT.parquet or negative scores."),
+        RunFormat | None,
+        typer.Option(
+            "--format", help="Default: dstc7 or dialeval; parquet for OUT.parquet, negative scores or other questions."
+        ),
     ] = None,
     pool: Pool = None,
 ) -> None:
-    """Answer a task with a trained system; the run is an official submission."""
+    """Answer a task with a trained system.
+
+    The run is an official submission, where the official format can hold it.
+    """
     from rejoinder.files import spare_inputs
     from rejoinder.model import load_model
     from rejoinder.model import predict as answer
@@ -130,14 +128,16 @@ def predict(
 
 @app.command(epilog="Example: rejoinder crossvalidate mean kernel-judge --task dialeval/train_en --out folds")
 def crossvalidate(
-    recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Recipes' names or YAML files.")],
+    recipes: Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipes' names or YAML files.")],
     task: Annotated[Path, typer.Option("--task", help="Dialogues with votes: a task folder, or DialEval data.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the runs, one for each recipe.")],
     also: AlsoPath = None,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Parts to divide the dialogues into.")] = 5,
     seed: Seed = 0,
 ) -> None:
-    """Judge every dialogue by systems that did not see it in training; the runs can be scored and compared.
+    """Judge every dialogue by a system that did not see it.
+
+    The runs, one for each recipe, can be scored and compared.
 
     The same command goes on with a cross-validation that was interrupted.
     """
@@ -164,11 +164,13 @@ def crossvalidate(
 
 @app.command(epilog="Example: rejoinder index cascade.model --task ubuntu/subtask_2/test")
 def index(
-    model: Annotated[Path, typer.Argument(help="A model that searches an index: a cascade.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that searches an index: a cascade.")],
     task: TaskPath,
     pool: Pool = None,
 ) -> None:
-    """Bring a model's index to what a task's pool holds: only new options are encoded, others are kept or removed.
+    """Bring a model's index to what a task's pool holds.
+
+    Only new options are encoded, others are kept or removed.
 
     Not needed before `predict`, which encodes what the index has not; but then it does so each time.
     """

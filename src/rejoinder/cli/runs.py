@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rejoinder.cli.app import app
-from rejoinder.cli.learn import PredictionFormat
+from rejoinder.cli.app import RunFormat, app
 
 if TYPE_CHECKING:
     from rejoinder.measures.calibration import Forecasts
@@ -25,7 +24,7 @@ class Fusion(StrEnum):
 
 @app.command(epilog="Example: rejoinder fuse bm25.json bi.json --task test --out fused.json")
 def fuse(
-    runs: Annotated[list[Path], typer.Argument(help="Runs on the same task, in any format.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs on the same task, in any format.")],
     task: Annotated[Path, typer.Option("--task", help="The task that they answer.")],
     out: Annotated[Path, typer.Option("--out", help="Run file to write.")],
     method: Annotated[
@@ -33,11 +32,14 @@ def fuse(
     ] = Fusion.RANKS,
     dev: Annotated[Path | None, typer.Option("--dev", help="For stack: a task with answers to learn from.")] = None,
     dev_runs: Annotated[
-        list[Path] | None, typer.Option("--dev-run", help="For stack: the same systems' runs on it, in the same order.")
+        list[Path] | None,
+        typer.Option(
+            "--dev-run", metavar="RUN", help="For stack: the same systems' runs on it, in the same order (repeatable)."
+        ),
     ] = None,
     format_: Annotated[
-        PredictionFormat | None,
-        typer.Option("--format", help="By default dstc7; parquet for OUT.parquet or negative scores."),
+        RunFormat | None,
+        typer.Option("--format", help="Default: dstc7; parquet for OUT.parquet or negative scores."),
     ] = None,
 ) -> None:
     """Put the rankings of several runs together."""
@@ -82,11 +84,14 @@ def _read(task: Path, runs: list[Path]) -> "tuple[SelectionTask, list[SelectionR
 
 @app.command(epilog="Example: rejoinder reliability ubuntu/subtask_4/test run.json --out reliability.svg")
 def reliability(
-    truth: Annotated[Path, typer.Argument(help="A task with answers, or an answer key.")],
-    run: Annotated[Path, typer.Argument(help="A run with confidences between 0 and 1.")],
+    truth: Annotated[Path, typer.Argument(metavar="TRUTH", help="A task with answers, or an answer key.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run with confidences between 0 and 1.")],
     out: Annotated[Path | None, typer.Option("--out", help="Chart to write: .svg or .png.")] = None,
 ) -> None:
-    """Say whether a run's confidences are deserved, and how much can be answered at which precision."""
+    """Say whether a run's confidences are deserved.
+
+    And how much can be answered at which precision.
+    """
     from rejoinder.files import BadInputError
     from rejoinder.measures.calibration import calibration_error, coverage_at, of_best_option, of_none, risk_coverage
     from rejoinder.report.tables import table_of

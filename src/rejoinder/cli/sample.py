@@ -23,8 +23,9 @@ def sample(
     world: Annotated[
         World,
         typer.Argument(
+            metavar="WORLD",
             help="irc: support-channel logs with true reply links; advising: course advising with paraphrases; films: "
-            "knowledge base, ratings, discussions; helpdesk: dialogues with 19 annotators, English and Chinese."
+            "knowledge base, ratings, discussions; helpdesk: dialogues with 19 annotators, English and Chinese.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
@@ -36,7 +37,7 @@ def sample(
     ] = 1_000,
     seed: Seed = 0,
 ) -> None:
-    """Generate sample data, so that everything runs with no download."""
+    """Generate sample data: everything runs with no download."""
     from importlib import import_module
 
     from rejoinder.files import clear_folder
@@ -54,7 +55,10 @@ def demo(
     size: Annotated[int, typer.Option("--size", min=50, help="Examples in each test set.")] = 300,
     seed: Seed = 0,
 ) -> None:
-    """Run the whole loop on generated data: sample world, tasks, simple systems, scores, tests, one report."""
+    """Run the whole loop on generated data.
+
+    Sample world, tasks, simple systems, scores, tests, one report.
+    """
     from rejoinder.demo import run
 
     run(out, size, seed)
