@@ -364,6 +364,7 @@ def test_options_that_would_be_ignored_are_refused(cli, selection_files, helpdes
     (tmp_path / "names.txt").write_text("a\n")
     refused = {
         ("score", truth, run, "--groups", tmp_path / "groups.csv"): "--groups needs --by",
+        ("score", truth, run, "--groups", tmp_path, "--by", "g"): "is a folder; expected a file",
         ("score", helpdesk_files[0], helpdesk_files[1][0], "--entities", tmp_path / "names.txt"): "has no use",
         ("score", truth, run, "--log2"): "--log2 is for distances, and R@1 is none",
         ("score", helpdesk_files[0], helpdesk_files[1][0], "--log2", "--json"): "--log2 is for tables",

@@ -106,15 +106,14 @@ def test_logs_without_links_need_a_model(cli, logs, tmp_path):
     [
         ("", "empty log"),
         ("Dear diary,\nnothing happened.\n", "not an IRC log"),
-        ("[10:00] <ann> hello?\n", "none of 1 conversations"),
+        ("[10:00] <ann> hello?\n", "none of 3 conversations"),
     ],
 )
 def test_logs_that_give_nothing_say_why(cli, tmp_path, content, message):
-    (tmp_path / "2013-01-01.x.txt").write_text(content)
-    (tmp_path / "2013-01-01.x.annotation.txt").write_text("0 0 -\n")
-    code, _, err = cli(
-        "build", "ubuntu", "--logs", tmp_path / "2013-01-01.x.txt", "--links", tmp_path, "--out", tmp_path / "o"
-    )
+    for day in (1, 2, 3):
+        (tmp_path / f"2013-01-0{day}.x.txt").write_text(content)
+        (tmp_path / f"2013-01-0{day}.x.annotation.txt").write_text("0 0 -\n")
+    code, _, err = cli("build", "ubuntu", "--logs", tmp_path, "--links", tmp_path, "--out", tmp_path / "o")
     assert (code, message in err) == (2, True), err
 
 
@@ -197,3 +196,13 @@ def test_chats_are_imported_and_masked(cli, save, tmp_path):
     assert (code, err.count("\n")) == (2, 1)
     assert "row 1: conversation: no such column; there are id, who, what, when" in err
     assert load_judgement_task(tmp_path / "chats").dialogues == task.dialogues
+
+
+def test_too_few_days_and_links_that_are_not_there_are_told_before_the_work(cli, tmp_path):
+    for day in (1, 2, 3):
+        (tmp_path / f"2013-01-0{day}.txt").write_text("[10:00] <ann> hello?\n")
+    code, _, err = cli("build", "ubuntu", "--logs", tmp_path / "2013-01-01.txt", "--out", tmp_path / "o")
+    assert (code, err) == (2, "error: logs: 1 days; a split by time needs at least 3\n")
+    code, _, err = cli("build", "ubuntu", "--logs", tmp_path, "--links", tmp_path / "no", "--out", tmp_path / "o")
+    assert (code, err) == (2, f"error: {tmp_path / 'no'}: no such folder\n")
+    assert not (tmp_path / "o").exists()

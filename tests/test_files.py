@@ -16,10 +16,12 @@ from rejoinder.files import (
     BadInputError,
     is_gzip,
     open_binary,
+    read_json,
     read_json_records,
     read_lines,
     read_parquet,
     read_start,
+    read_yaml,
     spare_inputs,
     staged_folder,
     write_atomically,
@@ -348,3 +350,18 @@ def test_inputs_are_not_written_over(tmp_path):
     for out in (tmp_path / "chats.csv", tmp_path / "x" / ".." / "chats.csv"):
         with pytest.raises(BadInputError, match="would be overwritten"):
             spare_inputs(out, None, tmp_path / "chats.csv")
+
+
+def test_one_json_value_or_yaml_document(save, complaint):
+    assert read_json(save("a.json", b"\xef\xbb\xbf[1, 2]"), list[int]) == [1, 2]
+    assert read_yaml(save("a.yaml", "x: {y: 1}\n"), dict[str, dict[str, int]]) == {"x": {"y": 1}}
+    wrong = save("a.json", '{"thing-id": 1, "weights": ["b"]}')
+    assert complaint(read_json, wrong, Thing) == "a.json: weights[0]: expected `float`, got `str`"
+    assert complaint(read_json, save("a.json", ""), dict) == "a.json: is empty"
+    assert complaint(read_json, save("a.json", '{"a"'), dict).startswith("a.json: malformed JSON (")
+    assert complaint(read_yaml, save("a.yaml", "a: ["), dict).startswith("a.yaml: malformed YAML (")
+    assert complaint(read_yaml, save("a.yaml", "").with_name("b.yaml"), dict) == "b.yaml: no such file"
+
+
+def test_messages_hold_nothing_that_steers_a_terminal():
+    assert str(BadInputError("file", "no column \x1b[31mred\x07")) == "file: no column \ufffd[31mred\ufffd"

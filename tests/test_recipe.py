@@ -50,4 +50,6 @@ def test_mistaken_settings_are_named(save, complaint):
 
 def test_what_is_no_yaml_is_said_so(save, complaint):
     assert complaint(read_recipe, str(save("e.yaml", "about: [\n"))).startswith("e.yaml: ")
-    assert complaint(read_recipe, str(save("f.yaml", "- 1\n"))) == "f.yaml: Expected `object`, got `array`"
+    assert complaint(read_recipe, str(save("f.yaml", "- 1\n"))) == "f.yaml: expected `object`, got `array`"
+    assert complaint(read_recipe, str(save("g.yaml", "about: 1\n"))) == "g.yaml: about: expected `str`, got `int`"
+    assert complaint(read_recipe, str(save("h.yaml", " "))) == "h.yaml: is empty"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
-from rejoinder.files import write_atomically
+from rejoinder.files import write_yaml
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
@@ -161,7 +161,6 @@ def write_crossvalidated(
         training_seconds=[round(fold.training_seconds, 2) for fold in done],
         judging_seconds=[round(fold.judging_seconds, 2) for fold in done],
     )
-    with write_atomically(out / f"{recipe.name}.yaml") as file:
-        file.write(msgspec.yaml.encode(card))
+    write_yaml(out / f"{recipe.name}.yaml", card)
     shutil.rmtree(work)
     return path

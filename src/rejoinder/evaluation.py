@@ -11,7 +11,7 @@ import polars as pl
 from rejoinder import published
 from rejoinder.comparison import Comparison, Settings, compare
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, fingerprint
+from rejoinder.files import BadInputError, fingerprint, open_binary, read_parquet
 from rejoinder.measures import judgement
 from rejoinder.measures.scoring import Chosen, Run, default_names, find_measure, read_run, score_runs
 from rejoinder.runs.selection import TIE_RULE
@@ -133,17 +133,15 @@ def _group_column(request: Request, truth: Truth) -> pl.Series:
 
 def _read_groups(path: Path, truth: Truth) -> pl.DataFrame:
     """Read a table with a column `id` and columns to break down by, in the truth's order."""
-    try:
-        separator = "\t" if ".tsv" in path.suffixes else ","
-        table = (
-            pl.read_parquet(path, glob=False)
-            if path.suffix == ".parquet"
-            else pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
-        )
-    except FileNotFoundError:
-        raise BadInputError(path, "no such file") from None
-    except pl.exceptions.PolarsError as error:
-        raise BadInputError(path, f"not a table ({str(error).splitlines()[0]})") from None
+    if path.suffix == ".parquet":
+        table = read_parquet(path)
+    else:
+        with open_binary(path) as file:
+            try:
+                separator = "\t" if ".tsv" in path.suffixes else ","
+                table = pl.read_csv(file.read(), separator=separator, infer_schema=False)
+            except pl.exceptions.PolarsError as error:
+                raise BadInputError(path, f"not a table ({str(error).splitlines()[0]})") from None
     if "id" not in table.columns:
         raise BadInputError(path, "no column `id`", field="id")
     table = table.with_columns(pl.col("id").cast(pl.String))

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, TypeVar, cast
@@ -29,7 +29,12 @@ class BadInputError(UserError):
         problem = " ".join(line.strip() for line in problem.splitlines())  # libraries' messages may have several
         self.source, self.record, self.field, self.problem = source, record, field, problem
         places = [str(place) for place in (source, record, field) if place is not None]
-        super().__init__(": ".join([*places, problem]))
+        super().__init__(printable(": ".join([*places, problem])))
+
+
+def printable(text: str) -> str:
+    """Put a mark for what cannot be printed: a file's content must not steer a terminal."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def is_gzip(path: Path) -> bool:
@@ -106,6 +111,29 @@ def _map(file: BinaryIO) -> mmap.mmap | bytes:
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
+def read_json(path: Path, kind: type[Record]) -> Record:
+    """Read a file that is one JSON value."""
+    return _decoded(path, kind, "JSON", msgspec.json.decode)
+
+
+def read_yaml(path: Path, kind: type[Record]) -> Record:
+    """Read a file that is one YAML document."""
+    return _decoded(path, kind, "YAML", msgspec.yaml.decode)
+
+
+def _decoded(path: Path, kind: type[Record], language: str, decode: Callable[..., Record]) -> Record:
+    with open_binary(path) as file:
+        content = file.read().removeprefix(_MARK)
+    if not content.strip():
+        raise BadInputError(path, "is empty")
+    try:
+        return decode(content, type=kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(path, None, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInputError(path, f"malformed {language} ({error})") from None
+
+
 def read_json_records(path: Path, kind: type[Record]) -> Iterator[tuple[int, Record]]:
     """Yield (record number from 1, record) of a JSON list of objects, or of JSON lines, holding few at a time."""
     decoder = msgspec.json.Decoder(kind)
@@ -171,7 +199,7 @@ def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
         raise _malformed(path, body, error) from None
 
 
-def _invalid(path: Path, record: str, error: msgspec.ValidationError) -> BadInputError:
+def _invalid(path: Path, record: str | None, error: msgspec.ValidationError) -> BadInputError:
     """Turn «Expected `float`, got `str` - at `$.a[0].b`» into a problem with a field."""
     problem, _, place = str(error).partition(" - at ")
     field = place.strip("`").removeprefix("$").removeprefix(".") or None
@@ -245,6 +273,13 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_yaml(path: Path, value: object) -> None:
+    """Write the fields of a record that have a value."""
+    fields: dict[str, object] = msgspec.to_builtins(value)
+    with write_atomically(path) as file:
+        file.write(msgspec.yaml.encode({name: held for name, held in fields.items() if held not in (None, {})}))
 
 
 def spare_inputs(out: Path, *inputs: Path | None) -> None:

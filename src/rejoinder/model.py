@@ -12,7 +12,7 @@ import polars as pl
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, clear_folder, fingerprint, open_binary, staged_folder, write_atomically
+from rejoinder.files import BadInputError, clear_folder, fingerprint, read_yaml, staged_folder, write_yaml
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, needed_extra
@@ -106,7 +106,7 @@ def train_model(
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
-        _write_card(folder, card)
+        write_yaml(folder / CARD, card)
         shutil.rmtree(folder / "work", ignore_errors=True)
     return card
 
@@ -124,11 +124,7 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     """Read a model's folder."""
     if not (folder / CARD).is_file():
         raise BadInputError(folder, f"not a model: it has no {CARD}")
-    with open_binary(folder / CARD) as file:
-        try:
-            card = msgspec.yaml.decode(file.read(), type=ModelCard)
-        except msgspec.DecodeError as error:
-            raise BadInputError(folder / CARD, str(error)) from None
+    card = read_yaml(folder / CARD, ModelCard)
     system = make_system(card.recipe, folder / CARD)
     system.parts = _load_parts(system, folder)
     with needed_extra(card.recipe.name):
@@ -220,9 +216,3 @@ def _renew_work(work: Path, card: ModelCard) -> None:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         mark.write_bytes(content)
-
-
-def _write_card(folder: Path, card: ModelCard) -> None:
-    with write_atomically(folder / CARD) as file:
-        known = {key: value for key, value in msgspec.to_builtins(card).items() if value is not None}
-        file.write(msgspec.yaml.encode(known))

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, open_binary
+from rejoinder.files import BadInputError, read_yaml
 from rejoinder.systems.system import SYSTEMS, AnySystem, find_system
 
 
@@ -41,14 +41,8 @@ def read_recipe(source: str) -> Recipe:
         if source not in names():
             raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
         path = Path(str(files("rejoinder").joinpath("recipes", f"{source}.yaml")))
-    with open_binary(path) as file:
-        content = file.read()
-    try:
-        given = msgspec.yaml.decode(content)
-        _check_keys(path, given, Recipe, ())
-        recipe = msgspec.convert(given, Recipe)
-    except msgspec.DecodeError as error:
-        raise BadInputError(path, str(error)) from None
+    _check_keys(path, read_yaml(path, dict[str, object]), Recipe, ())
+    recipe = read_yaml(path, Recipe)
     _check_system(path, recipe)
     return msgspec.structs.replace(recipe, name=recipe.name or path.stem)
 

@@ -96,3 +96,12 @@ def test_tables_that_will_not_do(save, complaint):
 def test_numbers_are_compact(kb):
     assert kb.value.dtype == kb.film.dtype == np.int32
     assert kb.relation.dtype == np.uint8
+
+
+def test_a_list_of_entities_must_be_that_of_the_films(save, complaint):
+    path = save("kb.txt", "1 Kismet release_year 1944\n")
+    assert complaint(read_kb, path, save("none.txt", "\n")) == "none.txt: holds no name; expected one a line"
+    assert complaint(read_kb, path, save("other.txt", "Alien\n1944\n")).startswith(
+        "other.txt: has none of the films of "
+    )
+    assert read_kb(path, save("own.txt", "1944\nKismet\n")).entities == ["1944", "Kismet"]

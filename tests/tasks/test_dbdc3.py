@@ -31,7 +31,7 @@ def test_votes_are_read_and_scored(save):
 
 def test_mistakes(save, complaint, tmp_path):
     assert complaint(read_task, [save("1.json", dialogue("A1", turn("S", "Y")))]) == (
-        "1.json: Invalid enum value 'Y' - at `$.turns[0].annotations[0].breakdown`"
+        "1.json: turns[0].annotations[0].breakdown: invalid enum value 'Y'"
     )
     twice = [save("1.json", dialogue()), save("2.json", dialogue())]
     assert complaint(read_task, twice) == "2.json: dialogue-id: 'A1' is in 1.json too"

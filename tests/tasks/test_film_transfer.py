@@ -100,8 +100,9 @@ def test_files_say_what_they_are(save, complaint):
     sources, found = sort_files([candidates, exchanges])
     assert [(s.path, s.task, s.split) for s in sources] == [(exchanges, 1, "train")]
     assert found == {"test": candidates}
-    assert complaint(sort_files, [save("a.txt", "1 a\tb\n")]).startswith("a.txt: the name does not say which task")
-    assert complaint(sort_files, [candidates]).startswith("task4_cand-test.txt: holds candidates;")
+    assert complaint(sort_files, [save("a.txt", "1 a\tb\n")]).startswith("a.txt: the name does not say of which task")
+    assert complaint(sort_files, [candidates]).startswith("task4_cand-test.txt: holds no TAB, so candidates alone;")
+    assert complaint(sort_files, [save("task1.txt", "")]) == "task1.txt: is empty"
     assert (
         complaint(list, read_candidates(save("c", "1 a\n\nb\n"))) == "c: line 3: expected a number, a space and a reply"
     )

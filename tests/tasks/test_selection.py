@@ -84,11 +84,12 @@ def test_an_option_without_id(tmp_path, complaint):
 
 
 def test_a_folder_that_is_no_task(tmp_path, save, complaint):
-    problem = "no such file; a task has options.parquet and examples.parquet"
-    assert complaint(load_selection_task, tmp_path) == f"options.parquet: {problem}"
-    assert complaint(load_selection_task, save("file", "text")) == f"file/options.parquet: {problem}"
+    problem = "is no task; expected options.parquet and examples.parquet, or dialogues.parquet"
+    assert complaint(load_selection_task, tmp_path) == f"{tmp_path}: {problem}"
+    assert complaint(load_selection_task, save("file", "text")) == f"file: {problem}"
     make_task().save(tmp_path)
     (tmp_path / "examples.parquet").unlink()
+    problem = "no such file; a task has options.parquet and examples.parquet"
     assert complaint(load_selection_task, tmp_path) == f"examples.parquet: {problem}"
 
 

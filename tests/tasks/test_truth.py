@@ -42,7 +42,7 @@ def test_a_forced_format_is_taken_at_its_word(save, complaint):
         "f: line 1: expected an example id, a TAB and answers with commas between"
     )
     assert complaint(read_truth, path, "dstc7") == "f: not JSON: expected a list of records, or one record a line"
-    assert complaint(read_truth, path, "task").startswith("f/options.parquet: no such file")
+    assert complaint(read_truth, path, "task").startswith("f: is no task; expected ")
 
 
 def test_judgement_truth(save):

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from rejoinder.board.database import Database, DatabaseError, migrate, revision_of, sqlite_url
 from rejoinder.board.site import PARTS, Site, make_folder
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, write_atomically
+from rejoinder.files import BadInputError, read_start, write_atomically
 
 _VERSIONS = "alembic_version"
 _UNFIT = (LookupError, AttributeError, TypeError, ValueError, SQLAlchemyError, CommandError)
@@ -76,6 +76,7 @@ def _from_json(value: Any, kind: object, zoned: bool) -> Any:
 
 def read_backup(path: Path, folder: Path, database: str | None = None) -> None:
     """Make a new board of an archive, in the schema that it was written in, and bring that up to date."""
+    read_start(path, 1)  # what is no file at all is told as such
     make_folder(folder)
     try:
         _restore(path, folder, database)

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from rejoinder.board.names import clean_filename
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError
+from rejoinder.files import read_start
 from rejoinder.report.tables import Cell, Table
 from rejoinder.watch import Watch
 
@@ -22,8 +22,7 @@ PATIENCE = 600.0
 def hand_in(run: Path, to: str, token: str, watch: Watch) -> Table:
     """Send a run file and return its scores; what the board has against it is an error."""
     base, competition, track = _parse(to)
-    if not run.is_file():
-        raise BadInputError(run, "no such file")
+    read_start(run, 1)  # a file that cannot be read is told before the board is asked
     path = f"/api/competitions/{competition}/{track}/runs?name={quote(clean_filename(run.name))}"
     with watch("handing in", run.stat().st_size) as advance:
 

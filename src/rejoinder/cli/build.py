@@ -91,9 +91,10 @@ def ubuntu(
     from rejoinder.files import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.collection import write_ubuntu
-    from rejoinder.tasks.ubuntu import Recipe, find_logs, gather
+    from rejoinder.tasks.ubuntu import Recipe, check_days, find_logs, gather
 
     found = find_logs(logs)
+    check_days(found)
     pages = _knowledge(knowledge)
     recipe = Recipe(
         seed=seed,
@@ -145,6 +146,8 @@ def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":
     from rejoinder.corpora.link_files import name_of, read_annotations, write_annotations
     from rejoinder.files import BadInputError
 
+    if given is not None and not given.is_dir():
+        raise BadInputError(given, "is not a folder" if given.exists() else "no such folder")
     loaded = None if model is None else LinkModel.load(model)
 
     def links(path: Path, posts: "Sequence[Post]") -> Iterable[tuple[int, int]]:

@@ -128,7 +128,10 @@ class KnowledgeBase:
 
 def read_entities(path: Path) -> list[str]:
     """Read an entity file, one name a line."""
-    return [line for _, line in read_lines(path) if line]
+    names = [line for _, line in read_lines(path) if line]
+    if not names:
+        raise BadInputError(path, "holds no name; expected one a line")
+    return names
 
 
 def split_names(text: str, known: frozenset[str]) -> tuple[str, ...]:
@@ -156,8 +159,12 @@ def read_kb(path: Path, entities: Path | None = None) -> KnowledgeBase:
     if start.startswith(b"PAR1") or (b"," in start.partition(b"\n")[0] and not re.match(rb"\s*1 ", start)):
         from rejoinder.corpora.film_table import read_films
 
-        return KnowledgeBase(names, read_films(path))
-    return KnowledgeBase(names, _read_blocks(path, frozenset(names)))
+        kb = KnowledgeBase(names, read_films(path))
+    else:
+        kb = KnowledgeBase(names, _read_blocks(path, frozenset(names)))
+    if entities is not None and len(kb.titles) and kb.titles.min() >= len(names):
+        raise BadInputError(entities, f"has none of the films of {path}")
+    return kb
 
 
 def _read_blocks(path: Path, known: frozenset[str]) -> Iterator[Film]:

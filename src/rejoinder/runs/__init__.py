@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rejoinder.files import BadInputError
+from rejoinder.files import BadInputError, printable
 from rejoinder.formats import RUN_FORMATS, recognise_run
 from rejoinder.runs import dialeval, dstc7, judgement, parquet, selection, trec
 from rejoinder.runs.judgement import JudgementRun
@@ -18,7 +18,7 @@ def run_name(path: Path) -> str:
     name = path.name.removesuffix(".gz")
     known = (".json", ".jsonl", ".parquet", ".run", ".trec", ".txt")
     stem = Path(name).stem if Path(name).suffix in known else name
-    return "".join(character if character.isprintable() else "\ufffd" for character in stem)
+    return printable(stem)
 
 
 def read_selection_run(

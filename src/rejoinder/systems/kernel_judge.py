@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.files import read_json, write_atomically
 from rejoinder.runs.judgement import JudgementRun, uniform
 from rejoinder.systems.grams import Grams, Matrix
 from rejoinder.systems.kernel_ridge import Dense, KernelRidge, Texts, fit
@@ -216,11 +216,7 @@ class KernelJudge(JudgementSystem):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        with open_binary(folder / _LEARNED) as file:
-            try:
-                learned = msgspec.json.decode(file.read(), type=_Learned)
-            except msgspec.DecodeError as error:
-                raise BadInputError(folder / _LEARNED, str(error)) from None
+        learned = read_json(folder / _LEARNED, _Learned)
         self.speakers, self.questions = learned.speakers, learned.questions
         self.grams = Grams(**load_arrays(folder / "grams.npz", ("columns", "weights")))
         self.models = {

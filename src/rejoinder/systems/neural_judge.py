@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.files import read_json, write_atomically
 from rejoinder.nn.judging import Asked, Dialogues, JudgeNetwork, Reader, predict
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
@@ -155,11 +155,7 @@ class NeuralJudge(JudgementSystem):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        with open_binary(folder / _LEARNED) as file:
-            try:
-                self.learned = msgspec.json.decode(file.read(), type=_Learned)
-            except msgspec.DecodeError as error:
-                raise BadInputError(folder / _LEARNED, str(error)) from None
+        self.learned = read_json(folder / _LEARNED, _Learned)
         self.turns.load(folder)
         self.folders = {name: folder / name for name, _, _ in self._networks()}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from rejoinder import __version__
-from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.files import read_yaml, write_yaml
 
 
 class Card(msgspec.Struct):
@@ -28,16 +28,9 @@ class Card(msgspec.Struct):
 
 def write_card(folder: Path, card: Card) -> None:
     """Write `task.yaml`."""
-    with write_atomically(folder / "task.yaml") as file:
-        known = {key: value for key, value in msgspec.to_builtins(card).items() if value not in (None, {})}
-        file.write(msgspec.yaml.encode(known))
+    write_yaml(folder / "task.yaml", card)
 
 
 def read_card(folder: Path) -> Card:
     """Read `task.yaml`."""
-    path = folder / "task.yaml"
-    with open_binary(path) as file:
-        try:
-            return msgspec.yaml.decode(file.read(), type=Card)
-        except msgspec.DecodeError as error:
-            raise BadInputError(path, str(error)) from None
+    return read_yaml(folder / "task.yaml", Card)

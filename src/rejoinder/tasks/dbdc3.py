@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from rejoinder.dialogue import Dialogue, Turn
-from rejoinder.files import BadInputError, open_binary
+from rejoinder.files import BadInputError, read_json
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 from rejoinder.tasks.judgement_folder import check_votes
 
@@ -61,7 +61,7 @@ def read_task(paths: Iterable[Path]) -> JudgementTask:
     """Read dialogues, one a file."""
     records: dict[str, tuple[Path, DialogueRecord]] = {}
     for path in paths:
-        record = _read(path)
+        record = read_json(path, DialogueRecord)
         if record.dialogue_id in records:
             other = records[record.dialogue_id][0]
             raise BadInputError(path, f"{record.dialogue_id!r} is in {other} too", field="dialogue-id")
@@ -72,14 +72,6 @@ def read_task(paths: Iterable[Path]) -> JudgementTask:
     if votes.height:
         check_votes(next(iter(records.values()))[0].parent, task)
     return task
-
-
-def _read(path: Path) -> DialogueRecord:
-    with open_binary(path) as file:
-        try:
-            return msgspec.json.decode(file.read().removeprefix(b"\xef\xbb\xbf"), type=DialogueRecord)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadInputError(path, str(error)) from None
 
 
 def _dialogue(record: DialogueRecord) -> Dialogue:

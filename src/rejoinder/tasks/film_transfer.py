@@ -42,13 +42,15 @@ def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Sou
     exchanges, candidates = [], {}
     for path in paths:
         number, split = _read_name(path, task)
-        start = read_start(path).decode("utf-8-sig", "replace")
-        if "\t" in start:
+        start = read_start(path)
+        if not start:
+            raise BadInputError(path, "is empty")
+        if b"\t" in start:
             exchanges.append(Source(path, number, split))
         else:
             candidates[split] = path
     if not exchanges:
-        raise BadInputError(paths[0], "holds candidates; give the file of exchanges that they are for as well")
+        raise BadInputError(paths[0], "holds no TAB, so candidates alone; give the file of exchanges that they are for")
     return exchanges, candidates
 
 
@@ -58,7 +60,7 @@ def _read_name(path: Path, task: int | None) -> tuple[int, str]:
     name = path.name.lower()
     number = re.search(r"task([1-5])", name)
     if task is None and not number:
-        raise BadInputError(path, "the name does not say which task it is of (task1 to task5); give --task")
+        raise BadInputError(path, "the name does not say of which task it is; expected task1 to task5 in it, or --task")
     split = next((split for word, split in _SPLITS.items() if word in name), "test")
     return task or int(number[1] if number else 0), split
 

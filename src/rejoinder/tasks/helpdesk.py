@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import polars as pl
 
 from rejoinder.corpora.helpdesk import read_rows
 from rejoinder.dialogue import Dialogue
-from rejoinder.files import BadInputError, open_binary
+from rejoinder.files import BadInputError, read_yaml
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 from rejoinder.tasks.judgement_folder import check_votes
@@ -19,11 +18,7 @@ QUESTIONS = (*QUALITY, NUGGET)
 
 def read_questions(path: Path) -> tuple[Question, ...]:
     """Read questions from YAML: a list of name, labels, ordered and, for questions about turns, roles."""
-    with open_binary(path) as file:
-        try:
-            questions = msgspec.yaml.decode(file.read(), type=tuple[Question, ...])
-        except msgspec.DecodeError as error:
-            raise BadInputError(path, str(error)) from None
+    questions = read_yaml(path, tuple[Question, ...])
     for number, question in enumerate(questions, 1):
         unknown = {label for labels in (question.roles or {}).values() for label in labels} - set(question.labels)
         if unknown:

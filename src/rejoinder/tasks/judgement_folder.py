@@ -8,7 +8,7 @@ import polars as pl
 
 from rejoinder import __version__
 from rejoinder.dialogue import Dialogue, Turn
-from rejoinder.files import BadInputError, open_binary, read_parquet, staged_folder
+from rejoinder.files import BadInputError, read_parquet, read_yaml, staged_folder, write_yaml
 from rejoinder.tasks.dialeval import Layout
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 
@@ -56,7 +56,7 @@ def save_judgement_task(
         _dialogues_table(task).write_parquet(stage / "dialogues.parquet")
         if task.votes is not None:
             task.votes.write_parquet(stage / "votes.parquet")
-        (stage / "task.yaml").write_bytes(msgspec.yaml.encode(card))
+        write_yaml(stage / "task.yaml", card)
 
 
 def _dialogues_table(task: JudgementTask) -> pl.DataFrame:
@@ -69,12 +69,7 @@ def _dialogues_table(task: JudgementTask) -> pl.DataFrame:
 
 def read_judgement_card(folder: Path) -> JudgementCard:
     """Read `task.yaml`."""
-    path = folder / "task.yaml"
-    with open_binary(path) as file:
-        try:
-            return msgspec.yaml.decode(file.read(), type=JudgementCard)
-        except msgspec.DecodeError as error:
-            raise BadInputError(path, str(error)) from None
+    return read_yaml(folder / "task.yaml", JudgementCard)
 
 
 def load_judgement_task(folder: Path) -> JudgementTask:

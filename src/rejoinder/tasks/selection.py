@@ -131,6 +131,8 @@ class SelectionTask(msgspec.Struct, frozen=True):
 
 def load_selection_task(folder: Path) -> SelectionTask:
     """Read a task folder."""
+    if not any((folder / name).exists() for name in ("options.parquet", "examples.parquet")):
+        raise BadInputError(folder, "is no task; expected options.parquet and examples.parquet, or dialogues.parquet")
     tables = {}
     for name, schema in (("options", OPTION_SCHEMA), ("examples", EXAMPLE_SCHEMA)):
         path = folder / f"{name}.parquet"

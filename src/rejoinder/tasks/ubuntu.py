@@ -5,7 +5,7 @@ rejoinder build ubuntu --logs logs/ --model links.model --out ubuntu
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -171,6 +171,16 @@ MOST_TURNS = 20
 """How many turns before a reply are kept to train on."""
 
 
+def check_days(logs: Sequence[Path]) -> None:
+    """Refuse logs of too few days before hours are spent on them."""
+    _enough({_day(path) for path in logs})
+
+
+def _enough(days: Collection[str]) -> None:
+    if len(days) < len(SPLITS):
+        raise BadInputError("logs", f"{len(days)} days; a split by time needs at least {len(SPLITS)}")
+
+
 def _day(path: Path) -> str:
     return str(date_of(path) or path.name)
 
@@ -182,8 +192,7 @@ def _reasons(funnel: Funnel) -> str:
 def split_by_day(dialogues: Sequence[Support], shares: tuple[float, float, float]) -> dict[str, list[Support]]:
     """Give the earliest days to train, the next to dev and the last to test; no day is on two sides."""
     counts = Counter(dialogue.day for dialogue in dialogues)
-    if len(counts) < len(SPLITS):
-        raise BadInputError("logs", f"{len(counts)} days; a split by time needs at least {len(SPLITS)}")
+    _enough(counts)
     days = sorted(counts)
     reached = np.cumsum([counts[day] for day in days]) / len(dialogues)
     first, second = _borders(reached, np.array(shares))
