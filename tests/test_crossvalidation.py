@@ -3,6 +3,7 @@ import pytest
 import yaml
 
 from rejoinder.crossvalidation import Folds, crossvalidate, write_crossvalidated
+from rejoinder.errors import UserError
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs import read_judgement_run
 from rejoinder.sample import helpdesk
@@ -114,3 +115,13 @@ def test_the_command_names_the_run_after_both(cli, data, tmp_path):
     assert code == 0
     assert said.strip() == str(out / "mean+train_cn.json")
     assert "also:" in (out / "mean+train_cn.yaml").read_text()
+
+
+def test_one_dialogue_alone_is_refused_and_two_are_not(data, tmp_path):
+    task = dialeval.read_task(data / "train_en.json")
+    with pytest.raises(UserError, match=r"too few dialogues to cross-validate \(1\)"):
+        crossvalidate(read_recipe("mean"), task.pick(np.arange(1)), Folds(), tmp_path / "one")
+    two = task.pick(np.array([0, 1]))
+    run, folds = crossvalidate(read_recipe("mean"), two, Folds(count=1000), tmp_path / "two")
+    assert len(folds) == 2
+    assert run.distributions["A"] == pytest.approx(two.truth().answers["A"].distribution[::-1])

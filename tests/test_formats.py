@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from rejoinder.cli.evaluate import RunFormat, TruthFormat
-from rejoinder.formats import RUN_FORMATS, TRUTH_FORMATS, recognise_run, recognise_truth
+from rejoinder.formats import RUN_FORMATS, TRUTH_FORMATS, first_keys, recognise_run, recognise_truth
 
 EXAMPLES = '[{"example-id": 1, "messages-so-far": [], "options-for-next": []}]'
 DIALOGUES = '[{"id": "1", "turns": [{"sender": "customer", "utterances": ["hi"]}]}]'
@@ -97,3 +97,11 @@ def test_a_truth_is_no_run_and_a_run_no_truth(save, complaint):
 def test_a_long_file_is_not_judged_by_the_line_that_the_look_at_it_cuts_off(save):
     lines = "".join(f"{number} 0 option-{number} 1\n" for number in range(1, 6_000))
     assert recognise_truth(save("long.qrels", lines)) == "qrels"
+
+
+def test_a_first_record_that_is_longer_than_the_look_at_it_is_read_whole(save):
+    annotations = [{"nugget": ["CNUG0"] * 20_000}]
+    record = {"id": "1", "annotations": annotations, "turns": []}
+    assert recognise_truth(save("long.json", [record])) == "dialeval"
+    assert first_keys(save("long.json", [record])) == ["id", "annotations", "turns"]
+    assert first_keys(save("chats.csv", 'conversation,speaker,text\n1,agent,"the ""turns"""\n')) == []

@@ -4,7 +4,10 @@ import polars as pl
 
 from rejoinder.model import load_model
 from rejoinder.systems.retrieval import Bm25
+from rejoinder.tasks import dialeval
 from rejoinder.tasks.build import Cut, build_task
+from rejoinder.tasks.judgement import JudgementTask
+from rejoinder.tasks.judgement_folder import save_judgement_task
 
 
 def a_task(folder):
@@ -75,3 +78,22 @@ def test_a_model_of_an_unknown_system_is_named(cli, tmp_path):
     card.write_text(card.read_text().replace("system: bm25", "system: bm52"))
     code, _, err = cli("predict", tmp_path / "m", "--task", tmp_path / "train", "--out", tmp_path / "r")
     assert (code, "model.yaml: system: no system 'bm52'; did you mean 'bm25'?" in err) == (2, True), err
+
+
+def test_judges_learn_from_votes_on_the_same_questions(cli, tmp_path, save):
+    turns = [{"sender": "customer", "utterances": ["hello"]}]
+    bare = save("bare.json", [{"id": "1", "turns": turns}])
+    annotations = [{"quality": {"A": 1, "S": 0, "E": -1}, "nugget": ["CNUG0"]}]
+    voted = save("voted.json", [{"id": "1", "turns": turns, "annotations": annotations}])
+    task = dialeval.read_task(voted)
+    save_judgement_task(
+        tmp_path / "a", JudgementTask(task.dialogues, task.questions[:1], task.votes.filter(question="A")), "", {}
+    )
+    for arguments, message in (
+        (("--task", bare), "bare.json: has no votes to learn from"),
+        (("--task", voted, "--dev", bare), "bare.json: has no votes to learn from"),
+        (("--task", voted, "--also", tmp_path / "a"), f"a: asks other questions than {voted}, or with other labels"),
+    ):
+        code, _, err = cli("train", "mean", *arguments, "--out", tmp_path / "m")
+        assert (code, err.removeprefix(f"error: {tmp_path}/")) == (2, f"{message}\n")
+    assert cli("train", "mean", "--task", voted, "--out", tmp_path / "m")[0] == 0

@@ -74,11 +74,16 @@ def crossvalidate(
     Of `also`, what is in the same fold (by id: the translations) is not learned from either.
     """
     fold = folds.of([dialogue.id for dialogue in task.dialogues])
+    numbers = np.unique(fold).tolist()
+    if len(numbers) < 2:
+        raise UserError(
+            f"too few dialogues to cross-validate ({len(fold)}): the others have to teach how to judge each"
+        )
     asked = task.unanswered().answers
     found = {name: np.zeros_like(answers.votes) for name, answers in asked.items()}
     done = []
-    with watch(f"cross-validating {recipe.name}", folds.count) as advance:
-        for number in np.unique(fold).tolist():
+    with watch(f"cross-validating {recipe.name}", len(numbers)) as advance:
+        for number in numbers:
             own, others = task.pick(np.flatnonzero(fold == number)), task.pick(np.flatnonzero(fold != number))
             if also is not None:
                 elsewhere = folds.of([dialogue.id for dialogue in also.dialogues]) != number

@@ -4,6 +4,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from rejoinder.files import BadInputError, read_json_records, read_start
 
 TRUTH_FORMATS = {
@@ -21,6 +23,8 @@ RUN_FORMATS = {
     "trec": "TREC run, lines `topic Q0 option rank score name`",
 }
 
+_TRUTH_KEYS = {"messages-so-far": "dstc7", "turns": "dialeval"}
+_RUN_KEYS = {"candidate-ranking": "dstc7", "quality": "dialeval", "nugget": "dialeval"}
 _LINES = (
     ("trec", re.compile(r"\S+\s+\S+\s+\S+\s+\d+\s+\S+\s+\S+\s*", re.ASCII)),
     # spaces or tabs, not both: `1 what year?<TAB>1979` is a film question with its answer
@@ -37,11 +41,7 @@ def recognise_truth(path: Path) -> str:
             return "task"
     start = _start(path)
     if start[:1] in ("[", "{"):
-        if '"messages-so-far"' in start:
-            return "dstc7"
-        if '"turns"' in start:
-            return "dialeval"
-        raise _unknown_json(path, TRUTH_FORMATS)
+        return _recognise_json(path, start, _TRUTH_KEYS, TRUTH_FORMATS)
     return _recognise_lines(path, start, TRUTH_FORMATS)
 
 
@@ -51,19 +51,25 @@ def recognise_run(path: Path) -> str:
     if start.startswith("PAR1"):
         return "parquet"
     if start[:1] in ("[", "{"):
-        if '"candidate-ranking"' in start:
-            return "dstc7"
-        if '"quality"' in start or '"nugget"' in start:
-            return "dialeval"
-        raise _unknown_json(path, RUN_FORMATS)
+        return _recognise_json(path, start, _RUN_KEYS, RUN_FORMATS)
     return _recognise_lines(path, start, RUN_FORMATS)
 
 
-def _unknown_json(path: Path, known: dict[str, str]) -> BadInputError:
-    """Say what is wrong with JSON that has none of the telling keys: it may be malformed, or empty."""
-    if not sum(1 for _ in read_json_records(path, dict[str, object])):
-        return BadInputError(path, "holds no record")
-    return BadInputError(path, f"JSON, but of no known kind; expected {_one_of(known)}")
+def first_keys(path: Path) -> list[str]:
+    """Return the keys of a JSON file's first record; none where there is none, or no JSON."""
+    if _start(path)[:1] not in ("[", "{"):
+        return []
+    return next((list(record) for _, record in read_json_records(path, dict[str, msgspec.Raw])), [])
+
+
+def _recognise_json(path: Path, start: str, telling: dict[str, str], known: dict[str, str]) -> str:
+    """Go by a telling key at the start, or of the first record, which may be longer than that."""
+    keys = [key for key in telling if f'"{key}"' in start] or [key for key in first_keys(path) if key in telling]
+    if keys:
+        return telling[keys[0]]
+    if not sum(1 for _ in read_json_records(path, dict[str, msgspec.Raw])):
+        raise BadInputError(path, "holds no record")
+    raise BadInputError(path, f"JSON, but of no known kind; expected {_one_of(known)}")
 
 
 def _start(path: Path) -> str:

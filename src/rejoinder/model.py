@@ -78,6 +78,7 @@ def train_model(
             make_system(read_recipe(source))  # a mistake should show before anything is trained
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
+        _check_votes(path, task, given.train)
     card = ModelCard(
         recipe=given.recipe,
         seed=given.seed,
@@ -187,6 +188,15 @@ def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> No
         raise UserError(
             f"{recipe.name} answers tasks with {kinds[system.task.__name__]}; {path} has {kinds[type(task).__name__]}"
         )
+
+
+def _check_votes(path: Path, task: Task, train: tuple[Path, Task]) -> None:
+    if not isinstance(task, JudgementTask) or not isinstance(train[1], JudgementTask):
+        return
+    if task.votes is None:
+        raise BadInputError(path, "has no votes to learn from")
+    if task.questions != train[1].questions:
+        raise BadInputError(path, f"asks other questions than {train[0]}, or with other labels")
 
 
 def _source(path: Path, task: Task) -> Source:

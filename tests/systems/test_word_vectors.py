@@ -65,6 +65,12 @@ def test_learned_vectors_bring_words_of_like_company_together():
     assert phone @ soup < 0.5
 
 
+@pytest.mark.parametrize("texts", [[], [[]], [["phone", "rings"]], [["phone"]] * 3, [["phone", "phone"]] * 3])
+def test_texts_that_say_too_little_give_no_vectors(texts):
+    places, table = learn_vectors(texts, size=3)
+    assert (places, table.shape) == ({}, (0, 3))
+
+
 def test_learned_vectors_are_kept(tmp_path):
     words = WordVectors("learned", size=2)
     words.fit(["my phone rings all day"] * 3 + ["the phone rings at night"] * 3)

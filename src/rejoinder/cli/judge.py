@@ -203,11 +203,12 @@ def _read_chats(path: Path, columns: "Columns", roles: "Roles", mask: bool) -> "
     from rejoinder.corpora.helpdesk import read_dialogues
     from rejoinder.corpora.masking import mask as masked
     from rejoinder.dialogue import Dialogue, Turn
-    from rejoinder.files import BadInputError, read_start
+    from rejoinder.files import BadInputError
+    from rejoinder.formats import first_keys
     from rejoinder.tasks.judgement import JudgementTask
     from rejoinder.tasks.load import load_task
 
-    if not path.is_dir() and b'"turns"' not in read_start(path):
+    if not path.is_dir() and "turns" not in first_keys(path):
         return read_dialogues(path, columns, roles, masked if mask else str)
     task = load_task(path)
     if not isinstance(task, JudgementTask):

@@ -55,12 +55,16 @@ class Grams(msgspec.Struct, frozen=True):
 
     def transform(self, texts: Sequence[str]) -> Matrix:
         """Return texts x n-grams: (1 + log count) x idf, each row of length one."""
-        from sklearn.preprocessing import normalize
-
         counts = _count(texts)[:, self.columns]
         counts.data = 1 + np.log(counts.data)
-        weighted: Matrix = normalize(counts @ sparse.diags_array(self.weights)).astype(np.float32).tocsr()
-        return weighted
+        return unit_rows((counts @ sparse.diags_array(self.weights)).tocsr())
+
+
+def unit_rows(matrix: Matrix) -> Matrix:
+    """Return the matrix with each row of length one, or of zeros."""
+    lengths = sparse.linalg.norm(matrix, axis=1)
+    unit: Matrix = (sparse.diags_array(1 / np.where(lengths, lengths, 1)) @ matrix).astype(np.float32).tocsr()
+    return unit
 
 
 def _count(texts: Sequence[str]) -> Matrix:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rejoinder.files import read_json, write_atomically
 from rejoinder.runs.judgement import JudgementRun, uniform
-from rejoinder.systems.grams import Grams, Matrix
+from rejoinder.systems.grams import Grams, Matrix, unit_rows
 from rejoinder.systems.kernel_ridge import Dense, KernelRidge, Texts, fit
 from rejoinder.systems.system import JudgementSystem, Lesson
 from rejoinder.systems.turn_features import (
@@ -134,7 +134,6 @@ class KernelJudge(JudgementSystem):
 
     def _dialogue_views(self, views: Views, turns: list[Floats]) -> tuple[Texts, Dense]:
         from scipy import sparse
-        from sklearn.preprocessing import normalize
 
         table, count = views.table, views.dialogues
         by_speaker = []
@@ -142,7 +141,7 @@ class KernelJudge(JudgementSystem):
             rows = np.flatnonzero(table.speaker == speaker)
             shape = (count, len(table.place))
             adding = sparse.csr_matrix((np.ones(len(rows), np.float32), (table.dialogue[rows], rows)), shape=shape)
-            by_speaker.append((1.0, normalize(adding @ views.grams).tocsr()))
+            by_speaker.append((1.0, unit_rows(adding @ views.grams)))
         ends = [
             (1.0, _shifted(views.grams, table.last_rows(count))),
             (0.5, _shifted(views.grams, table.place_rows(count, 0))),

@@ -77,7 +77,7 @@ class NeuralJudge(JudgementSystem):
     def fit(self, lesson: Lesson[JudgementTask]) -> None:
         """Train all networks."""
         tasks = [lesson.train, *([lesson.dev] if lesson.dev else [])]
-        speakers = tuple(dict.fromkeys(turn.speaker for d in lesson.train.dialogues for turn in d.turns))
+        speakers = _speakers(lesson.train)
         tables = [TurnTable.of(task.dialogues, speakers) for task in tasks]
         with lesson.watch("reading turns", None):
             vectors = [self.turns.fit(tables[0]), *(self.turns.vectors(table) for table in tables[1:])]
@@ -160,6 +160,14 @@ class NeuralJudge(JudgementSystem):
         self.folders = {name: folder / name for name, _, _ in self._networks()}
 
 
+def _speakers(task: JudgementTask) -> tuple[str, ...]:
+    """Return who speaks, and then those who are asked about and never do."""
+    speaking = [turn.speaker for dialogue in task.dialogues for turn in dialogue.turns]
+    return tuple(
+        dict.fromkeys([*speaking, *(speaker for question in task.questions for speaker in question.roles or ())])
+    )
+
+
 def _sizes(task: JudgementTask) -> NDArray[np.intp]:
     return np.array([len(dialogue.turns) for dialogue in task.dialogues], dtype=np.intp)
 
@@ -192,11 +200,11 @@ def _truths(truth: JudgementTruth, table: TurnTable) -> dict[str, NDArray[np.flo
 def _held_back(lesson: Lesson[JudgementTask], members: int) -> list[NDArray[np.bool_]]:
     """Return, for each member, which dialogues are not to be trained on.
 
-    Dialogues of one id (the same in two languages) are kept back together.
+    Dialogues of one id (the same in two languages) are kept back together; a single one is trained on.
     """
     ids = [dialogue.id for dialogue in lesson.train.dialogues]
     if lesson.dev is not None:
         return [np.repeat([False, True], [len(ids), len(lesson.dev.dialogues)])] * members
     distinct, places = np.unique(ids, return_inverse=True)
     part = np.random.default_rng(lesson.seed).permutation(len(distinct)) % max(_PARTS, members)
-    return [part[places] == member for member in range(members)]
+    return [(part[places] == member) & (len(distinct) > 1) for member in range(members)]

@@ -42,12 +42,16 @@ class LatentGrams:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        found = TfidfVectorizer(analyzer=word_grams, min_df=self.fewest, max_features=self.most).fit(texts)
-        self._know(found.get_feature_names_out().tolist(), found.idf_)
-        matrix = self.tfidf.transform(texts)
-        size = min(self.size, matrix.shape[1] - 1, len(texts) - 1)
-        directions = TruncatedSVD(size, n_iter=3, random_state=0).fit(matrix).components_
-        self.directions: Floats = directions.astype(np.float32)
+        try:
+            found = TfidfVectorizer(analyzer=word_grams, min_df=self.fewest, max_features=self.most).fit(texts)
+            self._know(found.get_feature_names_out().tolist(), found.idf_)
+        except ValueError:  # no n-gram is in so many texts
+            self._know([""], np.ones(1))
+        size = min(self.size, len(self.grams) - 1, len(texts) - 1)
+        self.directions: Floats = np.zeros((1, len(self.grams)), np.float32)
+        if size:
+            svd = TruncatedSVD(size, n_iter=3, random_state=0).fit(self.tfidf.transform(texts))
+            self.directions = svd.components_.astype(np.float32)
 
     def _know(self, grams: list[str], rarity: NDArray[np.float64]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer

@@ -115,7 +115,7 @@ def learn_vectors(
     """Learn vectors from which words stand near each other: singular vectors of positive pointwise mutual information.
 
     This is what word2vec's skip-gram factorises implicitly (Levy and Goldberg 2014, with the square root of the
-    singular values as their section 5.2 advises).
+    singular values as their section 5.2 advises). Texts that say too little give no vectors.
     """
     from scipy import sparse
     from scipy.sparse.linalg import svds
@@ -125,7 +125,8 @@ def learn_vectors(
     places = {word: place for place, word in enumerate(words[counts >= fewest].tolist())}
     lines = [np.array([places[word] for word in text if word in places], dtype=np.intp) for text in texts]
     pairs = [(line[:-gap], line[gap:]) for gap in range(1, window + 1) for line in lines if len(line) > gap]
-    first, second = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
+    none = np.zeros(0, dtype=np.intp)
+    first, second = (np.concatenate([none, *(pair[side] for pair in pairs)]) for side in (0, 1))
     cells, near = np.unique(
         np.concatenate([first, second]) * len(places) + np.concatenate([second, first]), return_counts=True
     )
@@ -133,6 +134,8 @@ def learn_vectors(
     total = np.bincount(rows, weights=near, minlength=len(places))
     information = np.log(near * total.sum() / (total[rows] * total[columns]))
     kept = information > 0
+    if not kept.any():
+        return {}, np.zeros((0, size), np.float32)
     shape = (len(places), len(places))
     matrix = sparse.csr_matrix((information[kept], (rows[kept], columns[kept])), shape=shape)
     start = np.random.default_rng(0).standard_normal(len(places))
