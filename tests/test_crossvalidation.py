@@ -4,10 +4,10 @@ import yaml
 
 from rejoinder.crossvalidation import Folds, crossvalidate, write_crossvalidated
 from rejoinder.errors import UserError
-from rejoinder.recipe import Recipe, make_system, read_recipe
+from rejoinder.recipe import Recipe, read_recipe
 from rejoinder.runs import read_judgement_run
 from rejoinder.sample import helpdesk
-from rejoinder.systems.baselines import judge_by_mean
+from rejoinder.systems.baselines import Mean, judge_by_mean
 from rejoinder.tasks import dialeval
 
 
@@ -63,22 +63,63 @@ def test_an_interrupted_one_goes_on(data, tmp_path, monkeypatch):
     task, recipe = dialeval.read_task(data / "train_en.json"), read_recipe("mean")
     trained = []
 
-    def tire(recipe):
-        trained.append(recipe.name)
+    def tire(system, lesson):
+        trained.append(lesson.work.name)
         if len(trained) == 3:
             raise KeyboardInterrupt
-        return make_system(recipe)
+        fit(system, lesson)
 
-    monkeypatch.setattr("rejoinder.crossvalidation.make_system", tire)
+    fit = Mean.fit
+    monkeypatch.setattr(Mean, "fit", tire)
     with pytest.raises(KeyboardInterrupt):
         write_crossvalidated(tmp_path, recipe, task, "f", Folds())
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
     write_crossvalidated(tmp_path, recipe, task, "f", Folds())
-    assert len(trained) == 3 + 3
+    assert trained == ["fold_0", "fold_1", "fold_2", "fold_2", "fold_3", "fold_4"]
     again, _ = crossvalidate(recipe, task, Folds(), tmp_path / "again")
     written = read_judgement_run(tmp_path / "mean.json", task.truth())
     for name, distribution in again.distributions.items():
         assert written.distributions[name] == pytest.approx(distribution)
+
+
+def test_what_is_finished_stays_and_what_has_changed_is_done_again(cli, data, tmp_path, save):
+    member = save("member.yaml", "{about: '', system: mean-judge}")
+    both = save("both.yaml", f"{{about: '', system: judge-ensemble, settings: {{members: [{member}, bl-uniform]}}}}")
+    run, task = tmp_path / "out" / "both.json", data / "train_en.json"
+
+    def done_again(*options):
+        before = run.stat().st_ino if run.exists() else None
+        code, out, err = cli("crossvalidate", both, "--task", task, "--out", run.parent, *options)
+        assert (code, out) == (0, f"{run}\n"), err
+        assert (run.stat().st_ino != before) != ("both.json: finished before" in err)
+        return run.stat().st_ino != before
+
+    assert done_again()
+    assert not done_again()
+    run.write_text(run.read_text().replace("0", "1", 1))
+    assert done_again()
+    member.write_text("{about: '', system: mean-judge, settings: {by_turn: true}}")
+    assert done_again()
+    assert done_again("--seed", 1)
+    assert done_again("--folds", 3, "--seed", 1)
+    (run.parent / "both.yaml").write_text("not a card")
+    assert done_again("--folds", 3, "--seed", 1)
+    assert not done_again("--folds", 3, "--seed", 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK damaged", None])
+def test_a_damaged_fold_is_done_again_with_a_word(data, tmp_path, content):
+    task, recipe = dialeval.read_task(data / "train_en.json"), read_recipe("mean")
+    expected, _ = crossvalidate(recipe, task, Folds(), tmp_path)
+    assert not expected.notes
+    damaged = tmp_path / "fold_2.npz"
+    if content is None:
+        np.savez(damaged, A=np.zeros((1, 5)))
+    else:
+        damaged.write_bytes(content)
+    run, _ = crossvalidate(recipe, task, Folds(), tmp_path)
+    assert [note.endswith("; done again") and "fold_2.npz" in note for note in run.notes] == [True]
+    assert (run.distributions["nugget"] == expected.distributions["nugget"]).all()
 
 
 def test_tasks_without_votes_are_refused(cli, save, tmp_path):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
-from rejoinder.files import write_yaml
+from rejoinder.files import BadInputError, write_yaml
+from rejoinder.files import fingerprint as fingerprint_of
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
@@ -48,9 +49,13 @@ class FoldsCard(msgspec.Struct, frozen=True, kw_only=True):
     """The task's fingerprint."""
     also: str = ""
     """That of the task that was learned from as well."""
-    training_seconds: list[float]
-    judging_seconds: list[float]
+    parts: list[Recipe] = []
+    """Recipes that the recipe is made of."""
     rejoinder: str = __version__
+    training_seconds: list[float] = []
+    judging_seconds: list[float] = []
+    run: dict[str, str] = {}
+    """The run's file, and its fingerprint."""
 
 
 class Fold(msgspec.Struct, frozen=True):
@@ -59,6 +64,7 @@ class Fold(msgspec.Struct, frozen=True):
     distributions: dict[str, NDArray[np.float64]]
     training_seconds: float
     judging_seconds: float
+    note: str = ""
 
 
 def crossvalidate(
@@ -95,23 +101,26 @@ def crossvalidate(
             done.append(result)
             advance(1)
     answered = {name: found[name] for name in found if all(name in result.distributions for result in done)}
-    return JudgementRun(recipe.name, answered), done
+    return JudgementRun(recipe.name, answered, tuple(fold.note for fold in done if fold.note)), done
 
 
 def _judge_fold(recipe: Recipe, lesson: Lesson[JudgementTask], asked: JudgementTask) -> Fold:
-    finished = lesson.work.with_suffix(".npz")
+    finished, note = lesson.work.with_suffix(".npz"), ""
     if finished.is_file():
-        arrays = load_arrays(finished)
-        training, judging = arrays.pop(_SECONDS).tolist()
-        return Fold(arrays, training, judging)
+        try:
+            arrays = load_arrays(finished)
+            training, judging = arrays.pop(_SECONDS).tolist()
+            return Fold(arrays, training, judging)
+        except (BadInputError, KeyError):
+            note = f"{finished}: damaged; done again"
     start = time.perf_counter()
     system = _train(recipe, lesson)
     trained = time.perf_counter()
     run = system.predict(asked, lesson.watch)
-    seconds = np.array([trained - start, time.perf_counter() - trained])
-    save_arrays(finished, {**run.distributions, _SECONDS: seconds})
+    seconds = trained - start, time.perf_counter() - trained
+    save_arrays(finished, {**run.distributions, _SECONDS: np.array(seconds)})
     shutil.rmtree(lesson.work)
-    return Fold(run.distributions, *seconds.tolist())
+    return Fold(run.distributions, *seconds, note)
 
 
 def _train(recipe: Recipe, lesson: Lesson[JudgementTask]) -> JudgementSystem:
@@ -148,24 +157,48 @@ def write_crossvalidated(
     folds: Folds,
     watch: Watch = unwatched,
     also: Also | None = None,
-) -> Path:
-    """Cross-validate a recipe and write its run and its card; an interrupted one goes on where it was."""
-    mark = f"{fingerprint}-{folds.count}-{folds.seed}-{crc32(msgspec.json.encode(recipe)):08x}"
+) -> tuple[Path, tuple[str, ...]]:
+    """Cross-validate a recipe, write its run and its card, and return the run's path and notes.
+
+    An interrupted one goes on where it was; one that is finished, by the same card, is left as it is.
+    """
+    parts = _parts(recipe)
     if also is not None:
-        recipe, mark = msgspec.structs.replace(recipe, name=f"{recipe.name}+{also.name}"), f"{mark}-{also.fingerprint}"
-    work = out / f".{recipe.name}-{mark}"
+        recipe = msgspec.structs.replace(recipe, name=f"{recipe.name}+{also.name}")
+    card = FoldsCard(recipe=recipe, folds=folds, task=fingerprint, also=also.fingerprint if also else "", parts=parts)
+    finished = _find_finished(out, card)
+    if finished is not None:
+        return finished, (f"{finished}: finished before, by the same recipe on the same dialogues; kept",)
+    work = out / f".{recipe.name}-{crc32(msgspec.json.encode(card)):08x}"
     run, done = crossvalidate(recipe, task, folds, work, watch, also.task if also else None)
     format_ = default_format(run)
     path = out / f"{recipe.name}.{'json' if format_ == 'dialeval' else format_}"
     write_run(path, run, task.unanswered(), format_)
-    card = FoldsCard(
-        recipe=recipe,
-        folds=folds,
-        task=fingerprint,
-        also=also.fingerprint if also else "",
+    card = msgspec.structs.replace(
+        card,
         training_seconds=[round(fold.training_seconds, 2) for fold in done],
         judging_seconds=[round(fold.judging_seconds, 2) for fold in done],
+        run={path.name: fingerprint_of(path)},
     )
     write_yaml(out / f"{recipe.name}.yaml", card)
     shutil.rmtree(work)
-    return path
+    return path, run.notes
+
+
+def _parts(recipe: Recipe) -> list[Recipe]:
+    parts = [read_recipe(source) for source in make_system(recipe).part_sources()]
+    return [*parts, *(deeper for part in parts for deeper in _parts(part))]
+
+
+def _find_finished(out: Path, wanted: FoldsCard) -> Path | None:
+    """Return the run that an earlier time wrote by this card, if it is still what was written."""
+    try:
+        card = msgspec.yaml.decode((out / f"{wanted.recipe.name}.yaml").read_bytes(), type=FoldsCard)
+    except (OSError, msgspec.DecodeError):
+        return None
+    if msgspec.structs.replace(card, training_seconds=[], judging_seconds=[], run={}) != wanted:
+        return None
+    paths = [
+        out / name for name, own in card.run.items() if (out / name).is_file() and fingerprint_of(out / name) == own
+    ]
+    return paths[0] if paths else None

@@ -139,7 +139,7 @@ def crossvalidate(
 
     The runs, one for each recipe, can be scored and compared.
 
-    The same command goes on with a cross-validation that was interrupted.
+    The same command goes on with a cross-validation that was interrupted; runs that are finished stay as they are.
     """
     from rejoinder.crossvalidation import Also, Folds, write_crossvalidated
     from rejoinder.files import BadInputError, fingerprint
@@ -159,7 +159,10 @@ def crossvalidate(
     asked, parts = voted(task), Folds(count=folds, seed=seed)
     more = None if also is None else Also(also.name.partition(".")[0], voted(also), fingerprint(also))
     for recipe in found:
-        typer.echo(str(write_crossvalidated(out, recipe, asked, fingerprint(task), parts, progress, more)))
+        path, notes = write_crossvalidated(out, recipe, asked, fingerprint(task), parts, progress, more)
+        for note in notes:
+            typer.echo(f"note: {note}", err=True)
+        typer.echo(str(path))
 
 
 @app.command(epilog="Example: rejoinder index cascade.model --task ubuntu/subtask_2/test")
