@@ -171,9 +171,10 @@ def write_crossvalidated(
         return finished, (f"{finished}: finished before, by the same recipe on the same dialogues; kept",)
     work = out / f".{recipe.name}-{crc32(msgspec.json.encode(card)):08x}"
     run, done = crossvalidate(recipe, task, folds, work, watch, also.task if also else None)
-    format_ = default_format(run)
+    asked = task.unanswered()
+    format_ = default_format(run, asked)
     path = out / f"{recipe.name}.{'json' if format_ == 'dialeval' else format_}"
-    write_run(path, run, task.unanswered(), format_)
+    write_run(path, run, asked, format_)
     card = msgspec.structs.replace(
         card,
         training_seconds=[round(fold.training_seconds, 2) for fold in done],

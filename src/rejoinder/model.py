@@ -166,6 +166,9 @@ def predict(
         run = system.predict(asked, watch)
     if isinstance(run, SelectionRun):
         run = _completed(run, asked)
+    elif not run.distributions:
+        learned = ", ".join(question.name for question in card.questions or ())
+        raise BadInputError(path, f"asks nothing that {card.recipe.name} has learned ({learned}, with their labels)")
     return msgspec.structs.replace(run, name=card.recipe.name)
 
 

@@ -57,3 +57,35 @@ def test_votes_that_do_not_fit(save, complaint, votes, problem):
 def test_questions_that_make_no_sense(save, complaint):
     path = save("q.yaml", "- {name: x, labels: [a], ordered: true, roles: {user: [b]}}")
     assert complaint(read_questions, path) == "q.yaml: question 1: roles: 'b' is not among the labels"
+
+
+def test_a_criterion_that_nobody_voted_on_is_named_and_runs_need_no_official_format(cli, save, tmp_path):
+    chats = save("chats.csv", "conversation,speaker,text\na,user,hi\na,agent,ho\nb,user,hi\n")
+    votes = save("votes.csv", HEADER + "".join(f"{id_},ann,{name},,1\n" for id_ in "ab" for name in "AS"))
+    task, model, run = tmp_path / "task", tmp_path / "model", tmp_path / "run"
+    code, _, err = cli("import", "helpdesk", chats, "--votes", votes, "--out", task)
+    assert (code, "note: nobody voted on E, nugget: the task does not ask it" in err) == (0, True)
+    assert cli("train", "mean", "--task", task, "--out", model)[0] == 0
+    code, _, err = cli("predict", model, "--task", task, "--format", "dialeval", "--out", run)
+    assert (code, run.exists()) == (2, False)
+    assert err.startswith(f"error: {run}: the run answers A, S; a DialEval submission holds A, S and E, or nugget")
+    code, out, _ = cli("predict", model, "--task", task, "--out", run)
+    assert (code, out) == (0, f"mean: 2 examples answered, written to {run} (parquet)\n")
+    assert cli("score", task, run)[0] == 0
+    code, out, _ = cli("crossvalidate", "mean", "--task", task, "--folds", 100, "--out", tmp_path / "folds")
+    assert (code, out) == (0, f"{tmp_path / 'folds' / 'mean.parquet'}\n")
+
+
+def test_a_model_that_knows_none_of_the_questions_says_so(cli, save, tmp_path):
+    chats = save("chats.csv", "conversation,speaker,text\na,user,hi\n")
+    questions = save("q.yaml", "- {name: A, labels: ['yes', 'no'], ordered: false}")
+    votes = save("votes.csv", HEADER + "a,ann,A,,yes\n")
+    arguments = ("--votes", votes, "--questions", questions, "--out", tmp_path / "task")
+    assert cli("import", "helpdesk", chats, *arguments)[0] == 0
+    assert cli("train", "mean", "--task", tmp_path / "task", "--out", tmp_path / "model")[0] == 0
+    run = tmp_path / "run.parquet"
+    assert cli("predict", tmp_path / "model", "--task", tmp_path / "task", "--out", run)[1].endswith("(parquet)\n")
+    assert cli("import", "helpdesk", chats, "--out", tmp_path / "bare")[0] == 0
+    code, _, err = cli("predict", tmp_path / "model", "--task", tmp_path / "bare", "--out", run)
+    expected = f"{tmp_path / 'bare'}: asks nothing that mean has learned (A, with their labels)"
+    assert (code, err) == (2, f"error: {expected}\n")

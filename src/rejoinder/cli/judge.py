@@ -77,6 +77,9 @@ def import_helpdesk(
         task = make_task(dialogues, votes, asked)
     sources = {path.name: fingerprint(path) for path in (chats, votes) if path is not None}
     save_judgement_task(out, task, "helpdesk", sources, masked=mask)
+    silent = [question.name for question in asked if question not in task.questions]
+    if silent:
+        typer.echo(f"note: nobody voted on {', '.join(silent)}: the task does not ask it", err=True)
     left = len(dialogues) - len(task.dialogues)
     if left:
         typer.echo(f"note: {left:,} dialogues on which nobody voted were left out", err=True)

@@ -120,10 +120,11 @@ def predict(
     with progress("reading the task", None):
         asked = load_task(task, pool)
     run = answer(card, system, task, asked, progress)
-    chosen = format_.value if format_ else default_format(run, out)
-    for note in (*run.notes, *write_run(out, run, asked.unanswered(), chosen)):
+    rows = asked.unanswered()
+    chosen = format_.value if format_ else default_format(run, rows, out)
+    for note in (*run.notes, *write_run(out, run, rows, chosen)):
         typer.echo(f"note: {note}", err=True)
-    typer.echo(f"{run.name}: {len(asked.unanswered().ids):,} examples answered, written to {out} ({chosen})")
+    typer.echo(f"{run.name}: {len(rows.ids):,} examples answered, written to {out} ({chosen})")
 
 
 @app.command(epilog="Example: rejoinder crossvalidate mean kernel-judge --task dialeval/train_en --out folds")

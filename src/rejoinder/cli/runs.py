@@ -57,7 +57,7 @@ def fuse(
         fused = stack(found, learn_stack(known_runs, known.truth().correct))
     else:
         fused = fuse_ranks(found) if method == "ranks" else fuse_scores(found)
-    chosen = format_.value if format_ else default_format(fused, out)
+    chosen = format_.value if format_ else default_format(fused, asked.unanswered(), out)
     for note in write_run(out, fused, asked.unanswered(), chosen):
         typer.echo(f"note: {note}", err=True)
     typer.echo(f"{len(runs)} runs fused, written to {out} ({chosen})")

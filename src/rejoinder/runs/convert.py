@@ -9,7 +9,6 @@ from rejoinder.formats import RUN_FORMATS
 from rejoinder.runs import dialeval, dstc7, parquet, trec
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.trec import write_qrels
@@ -33,14 +32,15 @@ def write_run(
     raise BadInputError(path, f"{RUN_FORMATS[format_]}: not a format for this kind of run")
 
 
-def default_format(run: SelectionRun | JudgementRun, path: Path | None = None) -> str:
+def default_format(
+    run: SelectionRun | JudgementRun, truth: SelectionTruth | JudgementTruth, path: Path | None = None
+) -> str:
     """Return Parquet if the path says so, else the official format that holds the run, or Parquet, which holds all."""
     if path is not None and path.suffix == ".parquet":
         return "parquet"
     if isinstance(run, SelectionRun):
         return "parquet" if (run.choices["score"] < 0).any() else "dstc7"
-    official = {question.name for question in (*QUALITY, NUGGET)}
-    return "dialeval" if run.distributions.keys() <= official else "parquet"
+    return "dialeval" if isinstance(truth, JudgementTruth) and dialeval.holds(run, truth) else "parquet"
 
 
 def _check_dstc7(path: Path, run: SelectionRun) -> list[str]:

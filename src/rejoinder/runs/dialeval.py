@@ -38,8 +38,18 @@ def _judgement(path: Path, number: int, record: Submission) -> Judgement:
     return Judgement(str(record.id), place, answers)
 
 
+def holds(run: JudgementRun, truth: JudgementTruth) -> bool:
+    """Whether a submission can hold a run: DialEval's questions, of A, S and E all or none."""
+    answered = [truth.answers[name].question for name in run.distributions]
+    official = all(question in (*QUALITY, NUGGET) for question in answered)
+    return official and sum(question in QUALITY for question in answered) in (0, len(QUALITY))
+
+
 def write(path: Path, run: JudgementRun, truth: JudgementTruth) -> None:
     """Write a submission."""
+    if not holds(run, truth):
+        expected = "a DialEval submission holds A, S and E, or nugget, or all four; Parquet holds any"
+        raise BadInputError(path, f"the run answers {', '.join(run.distributions)}; {expected}")
     write_json_list(path, iter([_record(run, truth, number, id_) for number, id_ in enumerate(truth.ids)]))
 
 

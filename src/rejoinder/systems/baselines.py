@@ -98,14 +98,15 @@ class Mean(JudgementSystem):
 
     def fit(self, lesson: Lesson[JudgementTask]) -> None:
         """Learn the means."""
+        self.questions = lesson.train.questions
         answers = lesson.train.truth().answers
         self.tables = {name: mean_table(own, self.settings.by_turn) for name, own in answers.items()}
 
     def predict(self, task: JudgementTask, watch: Watch = unwatched) -> JudgementRun:
-        """Judge every dialogue."""
+        """Judge every dialogue; questions that it did not learn stay without an answer."""
         asked = task.unanswered().answers
-        known = {name: look_up(self.tables[name], answers) for name, answers in asked.items() if name in self.tables}
-        return JudgementRun("mean", known)
+        known = [name for name, answers in asked.items() if answers.question in self.questions]
+        return JudgementRun("mean", {name: look_up(self.tables[name], asked[name]) for name in known})
 
     def save(self, folder: Path) -> None:
         """Write the means."""
