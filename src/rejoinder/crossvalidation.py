@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, write_yaml
+from rejoinder.files import BadInputError
 from rejoinder.files import fingerprint as fingerprint_of
 from rejoinder.recipe import Recipe, make_system, read_recipe
+from rejoinder.records import write_yaml
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.system import JudgementSystem, Lesson, needed_extra

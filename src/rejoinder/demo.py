@@ -13,7 +13,7 @@ from rich.console import Console
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.corpora.films import read_kb
 from rejoinder.evaluation import Request, evaluate
-from rejoinder.files import clear_folder
+from rejoinder.folders import clear_folder
 from rejoinder.recipe import make_system, read_recipe
 from rejoinder.report.html import write_html
 from rejoinder.report.overview import overview_table

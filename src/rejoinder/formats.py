@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from rejoinder.files import BadInputError, read_json_records, read_start
+from rejoinder.files import BadInputError, read_start
+from rejoinder.records import read_json_records
 
 TRUTH_FORMATS = {
     "dialeval": "DialEval data with annotations (JSON)",

@@ -12,8 +12,10 @@ import polars as pl
 
 from rejoinder import __version__
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, clear_folder, fingerprint, read_yaml, staged_folder, write_yaml
+from rejoinder.files import BadInputError, fingerprint
+from rejoinder.folders import clear_folder, staged_folder
 from rejoinder.recipe import Recipe, make_system, read_recipe
+from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, needed_extra
 from rejoinder.tasks.judgement import JudgementTask, Question

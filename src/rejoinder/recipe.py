@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, read_yaml
+from rejoinder.files import BadInputError
+from rejoinder.records import read_yaml
 from rejoinder.systems.system import SYSTEMS, AnySystem, find_system
 
 

@@ -13,7 +13,8 @@ from rejoinder.board.models import Competition, Track, now
 from rejoinder.board.site import Site
 from rejoinder.board.standings import results_folder
 from rejoinder.board.web.templates import make_templates
-from rejoinder.files import clear_folder, write_atomically
+from rejoinder.files import write_atomically
+from rejoinder.folders import clear_folder
 
 
 def write_archive(site: Site, out: Path) -> None:

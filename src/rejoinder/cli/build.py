@@ -88,7 +88,7 @@ def ubuntu(
 
     Days are split by time: the first 80% of the dialogues train, then 10% each for dev and test.
     """
-    from rejoinder.files import staged_folder
+    from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.collection import write_ubuntu
     from rejoinder.tasks.ubuntu import Recipe, check_days, find_logs, gather
@@ -182,7 +182,7 @@ def advising(
     Subtasks 1, 3, 4 and 5, from dialogues with paraphrases.
     """
     from rejoinder.corpora.advising import read_advising, read_courses
-    from rejoinder.files import staged_folder
+    from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.collection import AdvisingRecipe, write_advising
 

@@ -174,7 +174,7 @@ def compare(
     """
     from rejoinder.comparison import Settings
     from rejoinder.evaluation import Request
-    from rejoinder.files import clear_folder
+    from rejoinder.folders import clear_folder
     from rejoinder.report.output import show_comparison, write_comparison
 
     if len(runs) < 2:

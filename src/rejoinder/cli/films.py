@@ -59,7 +59,7 @@ def movies(
     Questions, recommendations, both in one dialogue, discussions, and all jointly; those for which there is a source.
     """
     from rejoinder.corpora.films import read_kb
-    from rejoinder.files import staged_folder
+    from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.film_collection import FilmRecipe, gather_sources, write_tasks
     from rejoinder.tasks.film_description import FilmDescription, compare_files, write_description

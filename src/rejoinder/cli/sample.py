@@ -40,7 +40,7 @@ def sample(
     """Generate sample data: everything runs with no download."""
     from importlib import import_module
 
-    from rejoinder.files import clear_folder
+    from rejoinder.folders import clear_folder
     from rejoinder.report.terminal import progress
 
     clear_folder(out)

@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from rejoinder.files import BadInputError, read_json_records
+from rejoinder.files import BadInputError
+from rejoinder.records import read_json_records
 
 STUDENT, ADVISOR = "student", "advisor"
 PREFERENCES = "Aggregated"

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from rejoinder.dialogue import merge_posts
-from rejoinder.files import BadInputError, read_json_records, read_start
+from rejoinder.files import BadInputError, read_start
+from rejoinder.records import read_json_records
 
 _GONE = ("[deleted]", "[removed]", "")
 _YEAR = re.compile(r"\s*\(\d{4}\)\s*$")

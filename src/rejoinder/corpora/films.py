@@ -155,7 +155,7 @@ def read_kb(path: Path, entities: Path | None = None) -> KnowledgeBase:
         beside = (path.with_name(f"entities.txt{ending}") for ending in ("", ".gz"))
         entities = next((file for file in beside if file.is_file()), None)
     names = [] if entities is None else read_entities(entities)
-    start = read_start(path, 4096).removeprefix(b"\xef\xbb\xbf")
+    start = read_start(path, 4096)
     if start.startswith(b"PAR1") or (b"," in start.partition(b"\n")[0] and not re.match(rb"\s*1 ", start)):
         from rejoinder.corpora.film_table import read_films
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from rejoinder.dialogue import Dialogue, merge_posts
-from rejoinder.files import BadInputError, open_binary, read_json_records, read_start
+from rejoinder.files import BadInputError, open_binary, read_start
+from rejoinder.records import read_json_records
 
 CUSTOMER, HELPDESK = "customer", "helpdesk"
 CUSTOMERS = frozenset({"customer", "user", "client", "visitor", "requester", "guest", "buyer", "caller", "c"})
@@ -113,7 +114,7 @@ def _time(path: Path, place: str, field: str, text: str) -> datetime | None:
 
 def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (place, column -> text) of a table; a column that is optional and missing is empty."""
-    is_json = read_start(path, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    is_json = read_start(path, 4096).lstrip()[:1] in (b"{", b"[")
     rows = _read_json(path) if is_json else _read_csv(path, needed)
     for place, row in rows:
         for name in needed:

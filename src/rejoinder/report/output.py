@@ -10,7 +10,8 @@ from rejoinder import published
 from rejoinder.comparison import Comparison
 from rejoinder.errors import UserError
 from rejoinder.evaluation import Evaluation
-from rejoinder.files import BadInputError, clear_folder, open_binary, write_atomically
+from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.folders import clear_folder
 from rejoinder.report.overview import Results, agreement, agreement_table, overview_table
 from rejoinder.report.tables import (
     Cell,

@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from rejoinder.files import BadInputError, read_json_records, write_json_list
+from rejoinder.files import BadInputError
+from rejoinder.records import read_json_records, write_json_list
 from rejoinder.runs.judgement import Judgement, JudgementRun
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import JudgementTruth

@@ -5,7 +5,9 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from rejoinder.files import BadInputError, read_json_records, write_json_list
+from rejoinder.files import BadInputError
+from rejoinder.records import read_json_records, write_json_list
+from rejoinder.runs.mending import mend
 from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
 from rejoinder.tasks.dstc7 import official_id
 from rejoinder.tasks.selection import SelectionTruth
@@ -39,7 +41,7 @@ def read(path: Path, lenient: bool) -> Listing:
         place = f"record {number} (example-id {id_})"
         if seen.setdefault(id_, number) != number:
             error = BadInputError(path, f"duplicate id, first in record {seen[id_]}", place, "example-id")
-            _mend(lenient, notes, error, "the first is kept")
+            mend(lenient, notes, error, "the first is kept")
             continue
         choices = _checked(path, place, ranking.candidate_ranking, lenient, notes)
         ids += [id_] * len(choices)
@@ -56,18 +58,12 @@ def _checked(path: Path, place: str, choices: list[Choice], lenient: bool, notes
         number, choice = next((n, c) for n, c in enumerate(choices) if c.confidence < 0)
         field = f"candidate-ranking[{number}].confidence"
         error = BadInputError(path, f"{choice.confidence} is negative", place, field)
-        _mend(lenient, notes, error, "kept as a score to rank by")
+        mend(lenient, notes, error, "kept as a score to rank by")
     if len(choices) > LIMIT:
         error = BadInputError(path, f"{len(choices)} choices; expected at most {LIMIT}", place, "candidate-ranking")
-        _mend(lenient, notes, error, f"the best ranked {LIMIT} are kept")
+        mend(lenient, notes, error, f"the best ranked {LIMIT} are kept")
         return sorted(choices, key=lambda choice: -choice.confidence)[:LIMIT]
     return choices
-
-
-def _mend(lenient: bool, notes: list[str], error: BadInputError, mended: str) -> None:
-    if not lenient:
-        raise error
-    notes.append(f"{error}: {mended}")
 
 
 def write(path: Path, run: SelectionRun, truth: SelectionTruth) -> None:

@@ -19,7 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import BadInputError, shortened
+from rejoinder.files import BadInputError
+from rejoinder.runs.mending import mend, shortened
 from rejoinder.tasks.judgement import Answers, JudgementTruth
 
 Floats = NDArray[np.float64]
@@ -73,23 +74,17 @@ def _by_id(
     known: dict[str, Judgement] = {}
     for judgement in judgements:
         if judgement.id in known:
-            _mend(lenient, notes, BadInputError(path, "duplicate id", judgement.place, "id"), "the first is kept")
+            mend(lenient, notes, BadInputError(path, "duplicate id", judgement.place, "id"), "the first is kept")
         elif judgement.id not in ids:
-            _mend(lenient, notes, BadInputError(path, "id is not in the truth", judgement.place, "id"), "left out")
+            mend(lenient, notes, BadInputError(path, "id is not in the truth", judgement.place, "id"), "left out")
         else:
             known[judgement.id] = judgement
     missing = [id_ for id_ in truth.ids if id_ not in known]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         error = BadInputError(path, f"missing: the truth has it and the run has not{more}", f"id {missing[0]}")
-        _mend(lenient, notes, error, "judged by the uniform distribution")
+        mend(lenient, notes, error, "judged by the uniform distribution")
     return known
-
-
-def _mend(lenient: bool, notes: list[str], error: BadInputError, mended: str) -> None:
-    if not lenient:
-        raise error
-    notes.append(f"{error}: {mended}")
 
 
 def _lay_out(
@@ -151,5 +146,5 @@ def _normalised(
     total = sum(distribution.values())
     if abs(total - 1) > TOLERANCE:
         error = BadInputError(path, f"probabilities sum to {total:.6g}; expected 1", place, field)
-        _mend(lenient and 0 < total < float("inf"), notes, error, "divided by their sum")
+        mend(lenient and 0 < total < float("inf"), notes, error, "divided by their sum")
     return {label: value / total for label, value in distribution.items()}

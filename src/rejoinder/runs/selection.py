@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from rejoinder.files import BadInputError, shortened
+from rejoinder.files import BadInputError
+from rejoinder.runs.mending import shortened
 from rejoinder.tasks.selection import NONE, SelectionTruth
 
 TIE_RULE = "listed-order"

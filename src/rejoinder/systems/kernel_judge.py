@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import read_json, write_atomically
+from rejoinder.files import write_atomically
+from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun, uniform
 from rejoinder.systems.grams import Grams, Matrix, unit_rows
 from rejoinder.systems.kernel_ridge import Dense, KernelRidge, Texts, fit

@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.files import read_json, write_atomically
+from rejoinder.files import write_atomically
 from rejoinder.nn.judging import Asked, Dialogues, JudgeNetwork, Reader, predict
+from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
 from rejoinder.systems.system import JudgementSystem, Lesson

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from rejoinder import __version__
-from rejoinder.files import read_yaml, write_yaml
+from rejoinder.records import read_yaml, write_yaml
 
 
 class Card(msgspec.Struct):

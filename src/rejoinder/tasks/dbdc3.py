@@ -14,7 +14,8 @@ import msgspec
 import polars as pl
 
 from rejoinder.dialogue import Dialogue, Turn
-from rejoinder.files import BadInputError, read_json
+from rejoinder.files import BadInputError
+from rejoinder.records import read_json
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 from rejoinder.tasks.judgement_folder import check_votes
 

@@ -9,7 +9,8 @@ import msgspec
 import polars as pl
 
 from rejoinder.dialogue import Dialogue, Turn
-from rejoinder.files import BadInputError, open_binary, read_json_records, write_json_list
+from rejoinder.files import BadInputError, open_binary
+from rejoinder.records import read_json_records, write_json_list
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 
 ROLES = ("customer", "helpdesk")

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import polars as pl
 
-from rejoinder.files import BadInputError, read_json_records, read_lines, write_atomically, write_json_list
+from rejoinder.files import BadInputError, read_lines, write_atomically
+from rejoinder.records import read_json_records, write_json_list
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, NONE, OPTION_SCHEMA, SelectionTask, SelectionTruth, to_pairs
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]

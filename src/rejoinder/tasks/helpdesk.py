@@ -8,7 +8,8 @@ import polars as pl
 
 from rejoinder.corpora.helpdesk import read_rows
 from rejoinder.dialogue import Dialogue
-from rejoinder.files import BadInputError, read_yaml
+from rejoinder.files import BadInputError
+from rejoinder.records import read_yaml
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 from rejoinder.tasks.judgement_folder import check_votes

@@ -8,7 +8,9 @@ import polars as pl
 
 from rejoinder import __version__
 from rejoinder.dialogue import Dialogue, Turn
-from rejoinder.files import BadInputError, read_parquet, read_yaml, staged_folder, write_yaml
+from rejoinder.files import BadInputError, read_parquet
+from rejoinder.folders import staged_folder
+from rejoinder.records import read_yaml, write_yaml
 from rejoinder.tasks.dialeval import Layout
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 

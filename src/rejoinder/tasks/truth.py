@@ -85,5 +85,5 @@ def _refuse_missing(path: Path, truth: SelectionTruth, missing: pl.DataFrame) ->
 
 
 def _recognise_options(path: Path) -> str:
-    start = read_start(path, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = read_start(path, 4096).lstrip()
     return "examples" if start[:1] in (b"[", b"{") else "pool"

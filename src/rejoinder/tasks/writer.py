@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from rejoinder.files import new_folders
+from rejoinder.folders import new_folders
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, PROFILE_SCHEMA
 
 _NEEDED = ("examples", "options")

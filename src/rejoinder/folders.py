@@ -1,0 +1,89 @@
+"""Folders to write to: nothing of an earlier or another's output is mixed up, and they appear whole or not at all."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rejoinder.files import BadInputError
+
+
+def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] = ()) -> None:
+    """Make room for new output: a folder that holds `mark` from last time loses its `parts`; others must be empty."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInputError(folder, "is a file; expected a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (mark and (folder / mark).exists()):
+        raise BadInputError(folder, "is not empty; give another folder, so that nothing is mixed up")
+    for part in parts:
+        shutil.rmtree(folder / part, ignore_errors=True)
+
+
+@contextmanager
+def staged_folder(out: Path, mark: str, kept: str) -> Iterator[Path]:
+    """Yield a folder that takes the place of `out` when all went well.
+
+    `out` must be new, empty or hold `mark` from an earlier time. After a failure `out` is as it was, and of the staged
+    folder only `kept` is left, for the next attempt, if it holds more than a note of what it is for.
+    """
+    clear_folder(out, mark)
+    if out.resolve() == Path.cwd():
+        raise BadInputError(out, "is the folder you are in; give another, which can be replaced as a whole")
+    shown, out = out, out.resolve()
+    stage, old = out.with_name(f".{out.name}.part"), out.with_name(f".{out.name}.old")
+    with new_folders(out.parent, shown), _alone_in(stage, shown):
+        _keep_only(stage, kept)  # what a process that was killed may have left
+        try:
+            yield stage
+        except BaseException:
+            _keep_only(stage, kept)
+            if sum(path.is_file() for path in stage.rglob("*")) < 2:
+                shutil.rmtree(stage)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+        if out.exists():
+            out.rename(old)
+        stage.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def new_folders(folder: Path, shown: Path | None = None) -> Iterator[None]:
+    """Make a folder and those above it; after a failure those that are new and empty go again."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInputError(shown or folder, f"cannot be written ({error.strerror})") from None
+    try:
+        yield
+    except BaseException:
+        for path in made:
+            if not any(path.iterdir()):
+                path.rmdir()
+        raise
+
+
+@contextmanager
+def _alone_in(stage: Path, out: Path) -> Iterator[None]:
+    """Make a folder and hold it, so that no other process writes to it; a process that dies lets go of it."""
+    import fcntl
+
+    try:
+        stage.mkdir(exist_ok=True)
+        handle = os.open(stage, os.O_RDONLY)
+    except OSError as error:
+        raise BadInputError(out, f"cannot be written ({error.strerror})") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise BadInputError(out, "another process is writing this folder") from None
+    finally:
+        os.close(handle)
+
+
+def _keep_only(folder: Path, kept: str) -> None:
+    for path in folder.iterdir():
+        if path.name != kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

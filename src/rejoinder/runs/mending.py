@@ -1,0 +1,16 @@
+"""Mistakes in a run that lenient reading mends, and says so."""
+
+from rejoinder.files import BadInputError
+
+
+def mend(lenient: bool, notes: list[str], error: BadInputError, mended: str) -> None:
+    """Note what was done about a mistake, or refuse it."""
+    if not lenient:
+        raise error
+    notes.append(f"{error}: {mended}")
+
+
+def shortened(notes: list[str], most: int = 10) -> tuple[str, ...]:
+    """Return the first notes, and how many more there are."""
+    more = (f"and {len(notes) - most:,} more such mistakes",) if len(notes) > most else ()
+    return (*notes[:most], *more)
