@@ -189,15 +189,22 @@ def test_systems_for_films_say_so_of_other_tasks(cli, built, tmp_path, save):
     assert not (tmp_path / "m").exists()
 
 
-def test_embeddings_learn_facts_by_heart(cli, built, tmp_path, save):
-    recipe = save(
-        "small.yaml",
-        "about: x\nsystem: embeddings\nsettings: {dimension: 16, margin: 0.5, negatives: 32,\n"
-        "  training: {optimizer: adagrad, rate: 0.1, batch: 32, epochs: 8, patience: 0}}\n",
-    )
-    model = tmp_path / "small.model"
-    code, _, err = cli("train", recipe, "--task", built / "task_1", "--out", model)
-    assert code == 0, err
+@pytest.fixture
+def embedded(cli, tmp_path, save):
+    """Train embeddings with some settings on a task, and return the model."""
+
+    def train(task, epochs, **settings):
+        training = {"optimizer": "adagrad", "rate": 0.1, "batch": 32, "epochs": epochs, "patience": 0}
+        recipe = save("e.yaml", {"about": "x", "system": "embeddings", "settings": settings | {"training": training}})
+        code, _, err = cli("train", recipe, "--task", task, "--out", tmp_path / "e.model")
+        assert code == 0, err
+        return tmp_path / "e.model"
+
+    return train
+
+
+def test_embeddings_learn_facts_by_heart(embedded, built):
+    model = embedded(built / "task_1", epochs=8, dimension=16, margin=0.5, negatives=32)
     task, run = answered(model, built / "task_1" / "train")
     by_chance = 10 / task.options.height
     assert hits(task, run, 10) > 20 * by_chance
@@ -207,15 +214,8 @@ def test_embeddings_learn_facts_by_heart(cli, built, tmp_path, save):
     assert not any(said[e].endswith(f" {option}?") for e, option, _ in first.iter_rows())
 
 
-def test_joint_embeddings_answer_every_task(cli, built, tmp_path, save):
-    recipe = save(
-        "joint.yaml",
-        "about: x\nsystem: embeddings\nsettings: {dimension: 8, dictionaries: 2, negatives: 16,\n"
-        "  training: {optimizer: adagrad, rate: 0.1, batch: 32, epochs: 1}}\n",
-    )
-    model = tmp_path / "joint.model"
-    code, _, err = cli("train", recipe, "--task", built / "task_5", "--out", model)
-    assert code == 0, err
+def test_joint_embeddings_answer_every_task(embedded, built):
+    model = embedded(built / "task_5", epochs=1, dimension=8, dictionaries=2, negatives=16)
     for number in (1, 2, 3, 4):
         task, run = answered(model, built / f"task_{number}" / "test")
         assert run.choices["example"].n_unique() == task.examples.height
