@@ -3,23 +3,15 @@ from itertools import count, pairwise
 import numpy as np
 import pytest
 
-from rejoinder.corpora.disentangle import (
-    QUICK,
-    LinkModel,
-    apply_command,
-    conversations,
-    read_annotations,
-    train,
-    train_command,
-    write_annotations,
-)
+from rejoinder.corpora.disentangle import apply_command, train, train_command
 from rejoinder.corpora.irc import parse, read_log
 from rejoinder.corpora.link_block import WINDOW, Block
 from rejoinder.corpora.link_boosting import Trees, fit
 from rejoinder.corpora.link_features import PRUNING, pair_features
-from rejoinder.corpora.link_files import annotated_logs
+from rejoinder.corpora.link_files import annotated_logs, conversations, read_annotations, write_annotations
 from rejoinder.corpora.link_lexicon import BUCKETS, Lexicon, bucket, rarities, vectors
-from rejoinder.corpora.link_messages import FACTS, MessageReader, is_bot
+from rejoinder.corpora.link_messages import FACTS, MessageReader, seems_bot
+from rejoinder.corpora.link_model import QUICK, LinkModel
 from rejoinder.corpora.link_structure import NEEDED
 from rejoinder.files import BadInputError
 from rejoinder.measures.disentanglement import score
@@ -216,7 +208,7 @@ def test_nobody_is_addressed_by_a_word_that_is_everywhere():
     ("nick", "expected"), [("ubottu", True), ("ubotu", True), ("FloodBot2", True), ("bottle", False), ("ann", False)]
 )
 def test_bots(nick, expected):
-    assert is_bot(nick) == expected
+    assert seems_bot(nick) == expected
 
 
 def test_features_of_a_pair():

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.corpora.disentangle import QUICK, read_annotations, train
+from rejoinder.corpora.disentangle import train
 from rejoinder.corpora.irc import read_log
-from rejoinder.corpora.link_files import annotation_files
+from rejoinder.corpora.link_files import annotation_files, read_annotations
+from rejoinder.corpora.link_model import QUICK
 from rejoinder.measures.disentanglement import score
 
 ROOT = Path(__file__).resolve().parents[2]

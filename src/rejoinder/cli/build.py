@@ -141,9 +141,9 @@ def drop_others(made: Path, model: Path, logs: Sequence[Path]) -> None:
 
 def _linker(model: Path | None, given: Path | None, made: Path) -> "Links":
     """Take links from files where they are there, else from the model; those are kept, so that a build can go on."""
-    from rejoinder.corpora.disentangle import LinkModel
     from rejoinder.corpora.irc import read_log
     from rejoinder.corpora.link_files import name_of, read_annotations, write_annotations
+    from rejoinder.corpora.link_model import LinkModel
     from rejoinder.files import BadInputError
 
     if given is not None and not given.is_dir():

@@ -11,30 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rejoinder.corpora.irc import read_log
-from rejoinder.corpora.link_files import (
-    Link,
-    annotated_logs,
-    conversations,
-    name_of,
-    read_annotations,
-    write_annotations,
-)
-from rejoinder.corpora.link_model import QUICK, LinkModel, Settings
+from rejoinder.corpora.link_files import annotated_logs, name_of, write_annotations
+from rejoinder.corpora.link_model import LinkModel, Settings
 from rejoinder.corpora.link_training import Progress, train_on
 from rejoinder.files import BadInputError
-
-__all__ = [
-    "QUICK",
-    "Link",
-    "LinkModel",
-    "Settings",
-    "apply_command",
-    "conversations",
-    "read_annotations",
-    "train",
-    "train_command",
-    "write_annotations",
-]
 
 
 def _silent(_: str) -> None:

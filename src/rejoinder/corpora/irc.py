@@ -19,6 +19,8 @@ import msgspec
 from rejoinder.files import BadInputError, read_lines
 
 Kind = Literal["message", "action", "event", "other"]
+SPOKEN = ("message", "action")
+"""The kinds of posts in which somebody says something."""
 
 EXPECTED = "expected lines such as `[12:34] <nick> text`"
 DAY = 1440

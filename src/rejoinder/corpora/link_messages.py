@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from rejoinder.corpora.irc import Post
+from rejoinder.corpora.irc import SPOKEN, Post
 from rejoinder.corpora.link_lexicon import Floats, address, bucket, split
 
 ADDRESSEES = 3
@@ -92,8 +92,8 @@ class _Person:
         self.addressed = self.asked = False
 
 
-def is_bot(nick: str) -> bool:
-    """Whether a nick is one of the channel's robots (ubottu, FloodBot1)."""
+def seems_bot(nick: str) -> bool:
+    """Whether a nick may be a robot's (ubottu, FloodBot1, somebot): wider than `ubuntu.is_bot`, for a clue may err."""
     return _BOT.match(nick) is not None
 
 
@@ -114,7 +114,7 @@ class MessageReader:
     def read(self, posts: Iterable[Post]) -> Iterator[Message]:
         """Yield a message for each post in which somebody says something."""
         for post in posts:
-            if post.kind in ("message", "action"):
+            if post.kind in SPOKEN:
                 yield self._message(post)
 
     def _message(self, post: Post) -> Message:
@@ -187,7 +187,7 @@ class MessageReader:
         rarest = max((float(self.rarity[bucket(word)]) for word in words), default=0.0)
         return (
             *(check(post.text) is not None for check in _CHECKS),
-            is_bot(post.nick),
+            seems_bot(post.nick),
             post.kind == "action",
             len(words),
             len(post.text),

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from rejoinder.corpora.irc import Post
+from rejoinder.corpora.irc import SPOKEN, Post
 from rejoinder.corpora.link_block import AHEAD, WINDOW, Block, Flags, Floats, Ints
 from rejoinder.corpora.link_boosting import Scorer, Trees, softmax
 from rejoinder.corpora.link_features import PRUNING, pair_features
@@ -208,7 +208,7 @@ def second_values(block: Block, kept: Candidates, guess: Guess, count: int) -> F
 
 def _noting(posts: Iterable[Post], waiting: deque[int]) -> Iterator[Post]:
     for post in posts:
-        if post.kind not in ("message", "action"):
+        if post.kind not in SPOKEN:
             waiting.append(post.line)
         yield post
 

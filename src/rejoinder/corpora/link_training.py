@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from rejoinder.corpora.irc import SPOKEN
 from rejoinder.corpora.link_block import WINDOW, Block, Flags, Floats, Ints
 from rejoinder.corpora.link_boosting import Scorer, Trees, fit, softmax
 from rejoinder.corpora.link_features import PRUNING, pair_features
@@ -76,7 +77,7 @@ def train_on(logs: Sequence[AnnotatedLog], seed: int, settings: Settings, progre
 
 def learn_lexicon(logs: Sequence[AnnotatedLog]) -> Lexicon:
     """Learn the weights and meanings of words from all that is said, annotated or not."""
-    rarity = rarities(post.text for log in logs for post in log.posts if post.kind in ("message", "action"))
+    rarity = rarities(post.text for log in logs for post in log.posts if post.kind in SPOKEN)
     documents: dict[tuple[str, int, int], set[int]] = {}
     for log in logs:
         for message in MessageReader(rarity).read(log.posts):

@@ -182,6 +182,4 @@ def _skip_to(lines: Iterator[str], end: str = ".") -> None:
 
 def _words(rest: str) -> list[str]:
     """Split a request's arguments, where `"` holds words together."""
-    return [
-        quoted.replace('""', '"') or bare for quoted, bare in re.findall(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s"])\S*)', rest)
-    ]
+    return [quoted.replace('""', '"') or bare for quoted, bare in _ARGUMENT.findall(rest)]

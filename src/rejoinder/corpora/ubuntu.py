@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from rejoinder.corpora.irc import Post
+from rejoinder.corpora.irc import SPOKEN, Post
 from rejoinder.dialogue import Dialogue, Turn, merge_posts
 
 ASKER, HELPER = "participant_1", "participant_2"
-SPOKEN = ("message", "action")
 MOST_BY_ONE = 0.8
 FEWEST_TURNS = 3
 

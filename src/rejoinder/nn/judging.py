@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rejoinder.nn.distances import jsd, nmd, rnss, rsnod
+from rejoinder.nn.encoders import recur
 
 _PLACES = 8
 """Places and counts of turns that have a marker of their own; beyond, they share the last."""
@@ -87,7 +88,8 @@ class JudgeNetwork(nn.Module):
 
         `vectors` is dialogues x turns x inputs; `role` and whatever lies beyond a dialogue's size are padded with 0.
         """
-        states = self._read(self._mark(self._input(vectors, role), role, sizes), sizes)
+        within = torch.arange(role.shape[1], device=role.device) < sizes[:, None]
+        states = recur(self.memory, self._mark(self._input(vectors, role), role, sizes), within)
         pooled = self.dropout(self._pool(states, sizes))
         states = self.dropout(states)
         return [
@@ -112,13 +114,6 @@ class JudgeNetwork(nn.Module):
             mark(count.clamp(0, limit - 1)) for mark, count, limit in zip(self.marks, counted, limits, strict=True)
         ]
         return torch.cat([vectors, *parts], dim=-1)
-
-    def _read(self, inputs: Tensor, sizes: Tensor) -> Tensor:
-        packed = nn.utils.rnn.pack_padded_sequence(inputs, sizes.cpu(), batch_first=True, enforce_sorted=False)
-        states: Tensor = nn.utils.rnn.pad_packed_sequence(
-            self.memory(packed)[0], batch_first=True, total_length=inputs.shape[1]
-        )[0]
-        return states
 
     def _pool(self, states: Tensor, sizes: Tensor) -> Tensor:
         total = states.sum(1)  # beyond a dialogue's size there are zeros

@@ -12,9 +12,9 @@ from rejoinder.corpora.dictionary import Dictionary, build_dictionary
 from rejoinder.corpora.ragged import Ints, Ragged, group
 from rejoinder.files import read_parquet, write_atomically
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.film_world import FilmWorld, answers_of, blocks, load_world, world_of
+from rejoinder.systems.film_world import FilmWorld, load_world, world_of
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
-from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.ranking import answers_of, blocks, rank_by_products
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.training import Training

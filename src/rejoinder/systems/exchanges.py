@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.film_world import answers_of, blocks
-from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.ranking import answers_of, blocks, rank_by_products
 from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.words import Matrix, count_words

@@ -21,16 +21,14 @@ from rejoinder.systems.film_ways import ASIDE, MEANINGS, Ways, explain, find_way
 from rejoinder.systems.film_world import (
     FilmWorld,
     Matrix,
-    answers_of,
     as_matrix,
-    blocks,
     entities_of,
     last_turns,
     load_world,
     mentions,
     world_of,
 )
-from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, to_run
+from rejoinder.systems.ranking import KEPT, Pairs, answers_of, best_columns, blocks, join_pairs, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched

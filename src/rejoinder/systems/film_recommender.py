@@ -22,15 +22,13 @@ from rejoinder.systems.film_likeness import Likeness, learn_weights
 from rejoinder.systems.film_world import (
     FilmWorld,
     Matrix,
-    answers_of,
     as_matrix,
-    blocks,
     entities_of,
     load_world,
     mentions,
     world_of,
 )
-from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, to_run
+from rejoinder.systems.ranking import KEPT, Pairs, answers_of, best_columns, blocks, join_pairs, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.selection import SelectionTask

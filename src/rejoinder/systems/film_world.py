@@ -1,7 +1,6 @@
 """The films that a task is about: its knowledge base, and what its texts mention."""
 
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +99,6 @@ def last_turns(task: SelectionTask) -> pl.Series:
     return task.examples["turns"].list.last().struct.field("text").fill_null("")
 
 
-def answers_of(task: SelectionTask) -> Ragged:
-    """Return the correct options of each example, by row."""
-    correct = task.examples["correct"]
-    rows = correct.explode(empty_as_null=False, keep_nulls=False).to_numpy().astype(np.int32)
-    return Ragged(to_starts(correct.list.len().fill_null(0).to_numpy()), rows)
-
-
 def mentions(world: FilmWorld, task: SelectionTask, *, own: bool, earlier: bool = False) -> Ragged:
     """Return the entities in each example's turns: the user's own, who speaks last, or the other's.
 
@@ -132,8 +124,3 @@ def as_matrix(world: FilmWorld, entities: Ragged) -> Matrix:
     found = sparse.csr_matrix((np.ones(int(known.sum()), np.float32), (entities.owners()[known], film[known])), shape)
     found.data[:] = 1
     return found
-
-
-def blocks(size: int, block: int) -> list[slice]:
-    """Cut a range into blocks."""
-    return [slice(start, end) for start, end in pairwise([*range(0, size, block), size])]

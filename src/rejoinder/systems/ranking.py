@@ -1,6 +1,7 @@
 """From scores to runs: which options an example has, products of contexts with options, and the best of them."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.corpora.ragged import Ragged, to_starts
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.tasks.selection import SelectionTask
@@ -35,6 +37,13 @@ def offered(task: SelectionTask) -> Pairs:
     own = task.examples["options"].list.len().fill_null(0).to_numpy().astype(np.intp)
     rows = task.examples["options"].explode(empty_as_null=False, keep_nulls=False).to_numpy().astype(np.intp)
     return Pairs(np.repeat(np.arange(task.examples.height), own), rows)
+
+
+def answers_of(task: SelectionTask) -> Ragged:
+    """Return the correct options of each example, by row."""
+    correct = task.examples["correct"]
+    rows = correct.explode(empty_as_null=False, keep_nulls=False).to_numpy().astype(np.int32)
+    return Ragged(to_starts(correct.list.len().fill_null(0).to_numpy()), rows)
 
 
 def pools(task: SelectionTask) -> list[tuple[Rows, int]]:
@@ -154,3 +163,8 @@ def same_columns(
             (options.data, np.searchsorted(columns, options.indices), options.indptr), shape=(options.shape[0], width)
         ),
     )
+
+
+def blocks(size: int, block: int) -> list[slice]:
+    """Cut a range into blocks."""
+    return [slice(start, end) for start, end in pairwise([*range(0, size, block), size])]

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoinder.corpora.copies import Copies
-from rejoinder.corpora.irc import Post, date_of, read_log
+from rejoinder.corpora.irc import SPOKEN, Post, date_of, read_log
 from rejoinder.corpora.link_files import conversations, name_of
 from rejoinder.corpora.ubuntu import (
     FILTERS,
     HELPER,
-    SPOKEN,
     Funnel,
     People,
     Support,
