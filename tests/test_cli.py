@@ -420,7 +420,7 @@ def test_convert_says_what_a_format_cannot_hold(cli, tmp_path):
         "--out",
         tmp_path / "o.json",
     )
-    assert (code, "1 rankings were cut to their best 100 choices" in err) == (0, True)
+    assert (code, "1 ranking cut to the best 100 choices" in err) == (0, True)
     (tmp_path / "low.trec").write_text("1 Q0 o5 1 -3.5 x\n")
     code, _, err = cli(
         "convert", tmp_path / "low.trec", "--truth", tmp_path / "key.tsv", "--to", "dstc7", "--out", tmp_path / "p.json"

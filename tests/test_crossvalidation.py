@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import yaml
 
-from rejoinder.crossvalidation import Folds, crossvalidate, write_crossvalidated
+from rejoinder.crossvalidation import Folds, crossvalidate
 from rejoinder.errors import UserError
 from rejoinder.recipe import Recipe, read_recipe
 from rejoinder.runs import read_judgement_run
@@ -59,7 +59,7 @@ def test_the_command_writes_runs_that_can_be_compared(cli, data, tmp_path):
     assert code == 0, err
 
 
-def test_an_interrupted_one_goes_on(data, tmp_path, monkeypatch):
+def test_an_interrupted_one_goes_on(cli, data, tmp_path, monkeypatch):
     task, recipe = dialeval.read_task(data / "train_en.json"), read_recipe("mean")
     trained = []
 
@@ -71,10 +71,10 @@ def test_an_interrupted_one_goes_on(data, tmp_path, monkeypatch):
 
     fit = Mean.fit
     monkeypatch.setattr(Mean, "fit", tire)
-    with pytest.raises(KeyboardInterrupt):
-        write_crossvalidated(tmp_path, recipe, task, "f", Folds())
+    command = ("crossvalidate", "mean", "--task", data / "train_en.json", "--out", tmp_path)
+    assert cli(*command) == (130, "", "interrupted; the same command goes on with what was kept\n")
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
-    write_crossvalidated(tmp_path, recipe, task, "f", Folds())
+    assert cli(*command)[0] == 0
     assert trained == ["fold_0", "fold_1", "fold_2", "fold_2", "fold_3", "fold_4"]
     again, _ = crossvalidate(recipe, task, Folds(), tmp_path / "again")
     written = read_judgement_run(tmp_path / "mean.json", task.truth())

@@ -180,6 +180,14 @@ def test_mistakes_leave_what_was_there(cli, model, save, tmp_path):
     assert "not a model" in err
 
 
+def test_dialogues_that_say_who_is_who_take_no_other_word_for_it(cli, model, tmp_path):
+    cli("train", "mean", "--task", model / "train_en.json", "--out", tmp_path / "model")
+    given = ("judge", model / "test_en.json", "--model", tmp_path / "model", "--out", tmp_path / "out.csv")
+    code, _, err = cli(*given, "--customer", "nobody")
+    expected = f"{model / 'test_en.json'}: says itself who is who; --customer and --helpdesk are for posts"
+    assert (code, err, (tmp_path / "out.csv").exists()) == (2, f"error: {expected}\n", False)
+
+
 def test_judgements_can_be_kept():
     found = judge(Mood(None), [dialogue("a", "hi")])
     assert msgspec.structs.replace(found, distributions={}).scales == []

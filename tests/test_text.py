@@ -1,4 +1,4 @@
-from rejoinder.text import is_chinese, tokens
+from rejoinder.text import counted, is_chinese, tokens
 
 
 def test_words_characters_and_marks_are_tokens():
@@ -11,3 +11,7 @@ def test_a_language_is_told_by_its_letters():
     assert not is_chinese(["my phone is broken 坏", "123 !!"])
     assert not is_chinese(["123", ""])
     assert not is_chinese([])
+
+
+def test_one_thing_and_several():
+    assert [counted(number, "dialogue") for number in (0, 1, 1_200)] == ["0 dialogues", "1 dialogue", "1,200 dialogues"]

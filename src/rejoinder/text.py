@@ -1,4 +1,4 @@
-"""Text in any language: its tokens, and whether it is Chinese."""
+"""Text in any language: its tokens, whether it is Chinese, and how many of a thing there are."""
 
 import re
 from collections.abc import Iterable
@@ -6,6 +6,11 @@ from collections.abc import Iterable
 _TOKEN = re.compile(r"[㐀-鿿]|[^\W㐀-鿿]+|[^\w\s]")
 _CHINESE = re.compile(r"[㐀-鿿]")
 _LETTER = re.compile(r"[^\W\d_]")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words: `1 dialogue`, `1,200 dialogues`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def tokens(text: str) -> list[str]:

@@ -87,3 +87,14 @@ def test_mistakes(save, complaint, content, problem):
 def test_a_damaged_file(save, complaint):
     path = save("f.gz", gzip.compress(CSV.encode())[:-9])
     assert complaint(read_dialogues, path).startswith("f.gz: ")
+
+
+def test_a_side_that_nobody_is_on_is_named(save, complaint, cli, tmp_path):
+    path = save("chats.csv", CSV)
+    nobody = Roles(customers=frozenset({"nobody", "none"}))
+    expected = "chats.csv: speaker: no post by nobody or none; there are Visitor, agent"
+    assert complaint(read_dialogues, path, roles=nobody) == expected
+    assert complaint(read_dialogues, path, roles=Roles(helpdesks=nobody.customers)) == expected
+    read_dialogues(path, roles=Roles(customers=frozenset({"nobody", "visitor"})))
+    code, _, err = cli("import", "helpdesk", path, "--customer", "nobody", "--out", tmp_path / "out")
+    assert (code, (tmp_path / "out").exists()) == (2, False), err

@@ -10,6 +10,7 @@ import pytest
 from rejoinder.runs import read_judgement_run
 from rejoinder.runs.judgement import JudgementRun, uniform
 from rejoinder.tasks.dialeval import AnnotationRecord, DialogueRecord, QualityRecord, TurnRecord, to_task
+from rejoinder.text import counted
 
 TURNS = [TurnRecord("customer", []), TurnRecord("helpdesk", [])]
 QUALITY = QualityRecord(0, 1, 2)
@@ -148,7 +149,7 @@ def test_probability_that_is_no_number(tmp_path, complaint, value, lenient):
 def test_wrong_number_of_turns(run, complaint, turns, lenient):
     judgements = [GOOD[0], ("a", [{"CNUG": 1.0}] * turns)]
     assert complaint(run, judgements, lenient) == (
-        f"{run.place(2, 'a')}: nugget: {turns} distributions; expected 2, one a turn"
+        f"{run.place(2, 'a')}: nugget: {counted(turns, 'distribution')}; expected 2, one a turn"
     )
 
 

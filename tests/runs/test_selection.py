@@ -95,7 +95,7 @@ def test_duplicate_candidate(run, complaint, tmp_path):
     rows = [("1", "A", 0.1), *GOOD]
     assert complaint(run, rows) == f"{run.name}: example 1: candidate-id: 'A' is chosen twice"
     lenient = run(rows, lenient=True)
-    assert notes(lenient, tmp_path) == [f"{run.name}: 1 options chosen twice kept their best rank"]
+    assert notes(lenient, tmp_path) == [f"{run.name}: left out 1 repeated choice: an option keeps its best rank"]
     assert lenient.choices.rows() == [(0, "B", 0.6), (0, "A", 0.4), (1, "NONE", 1.0)]
 
 
@@ -103,7 +103,7 @@ def test_unknown_option(run, complaint, tmp_path):
     rows = [("1", "X", 0.9), *GOOD]
     assert complaint(run, rows) == f"{run.name}: example 1: candidate-id: 'X' is not one of the example's options"
     lenient = run(rows, lenient=True)
-    assert notes(lenient, tmp_path) == [f"{run.name}: 1 choices that are not options count as wrong"]
+    assert notes(lenient, tmp_path) == [f"{run.name}: 1 choice outside the options, counted as wrong"]
     assert reciprocal(lenient) == [1 / 3, 1.0]
 
 

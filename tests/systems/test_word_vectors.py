@@ -32,7 +32,7 @@ def test_vectors_may_be_gzipped(save):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("red 1 2\nblue 3", "vectors.txt: line 2: 1 numbers; expected 2"),
+        ("red 1 2\nblue 3", "vectors.txt: line 2: 1 number; expected 2"),
         ("red 1 2\nblue x 3", "vectors.txt: line 2: expected a word and numbers, found 'blue x 3'"),
         ("", "vectors.txt: holds no word vectors"),
     ],

@@ -283,7 +283,7 @@ def test_candidates_are_used_for_nothing_else():
 def test_what_cannot_be_built(cli, world, tmp_path, save):
     few = save("few.jsonl", '{"id": "a", "body": "x"}\n{"id": "b", "parent_id": "a", "body": "y"}\n')
     code, _, err = cli("build", "movies", "--kb", world / "movie_kb.txt", "--threads", few, "--out", tmp_path / "o")
-    assert (code, err) == (2, f"error: {few}: holds 1 discussions with a reply; task 4 needs 10 at least\n")
+    assert (code, err) == (2, f"error: {few}: holds 1 discussion with a reply; task 4 needs 10 at least\n")
     assert not (tmp_path / "o").exists()
 
 
@@ -302,5 +302,5 @@ def test_no_dialogue_without_shared_facts(kb):
 def test_a_knowledge_base_of_two_facts_is_too_small(cli, save, tmp_path):
     path = save("movie_kb.txt", "1 Kismet directed_by William Dieterle\n2 Kismet release_year 1944\n")
     code, _, err = cli("build", "movies", "--kb", path, "--out", tmp_path / "movies")
-    assert (code, err.strip()) == (2, "error: the knowledge base answers 3 questions; 30 are needed to divide them")
+    assert (code, err.strip()) == (2, "error: the knowledge base answers 3 questions; it takes 30 to divide them")
     assert not (tmp_path / "movies").exists()

@@ -104,7 +104,7 @@ def test_no_side_is_a_day_of_a_few_hours(gathered, days, sides):
 
 def test_a_split_by_time_needs_three_days(gathered):
     one_day = [support for support in gathered.dialogues if support.day == gathered.dialogues[0].day]
-    with pytest.raises(BadInputError, match="1 days; a split by time needs at least 3"):
+    with pytest.raises(BadInputError, match="1 day; a split by time needs at least 3"):
         split_by_day(one_day, (0.8, 0.1, 0.1))
 
 
@@ -206,9 +206,7 @@ def test_every_cut_makes_more_training_examples_only(gathered, tasks):
 def test_a_channel_where_nobody_answers_says_so(tmp_path, logs):
     log = tmp_path / "2013-01-01.quiet.txt"
     log.write_text("[10:00] <ann> hello?\n[10:05] <ann> anybody here?\n")
-    with pytest.raises(
-        BadInputError, match=r"none of 1 conversations passes the filters: not exactly two participants"
-    ):
+    with pytest.raises(BadInputError, match=r"none of 1 conversation passes the filters: not exactly two participants"):
         gather([log], lambda path, posts: [(0, 0), (0, 1)], 10, 0, lambda _: None)
 
 

@@ -1,5 +1,7 @@
 """The application that commands join, and what several of them share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +45,16 @@ class RunFormat(StrEnum):
     DSTC7 = "dstc7"
     PARQUET = "parquet"
     TREC = "trec"
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Tell whoever interrupts long work how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command goes on with what was kept", err=True)
+        raise typer.Exit(130) from None
 
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rejoinder.cli.app import Json, Seed, app
+from rejoinder.text import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -198,7 +199,7 @@ def _tell(description: "Description", out: Path) -> None:
     for note in description.notes:
         typer.echo(f"note: {note}", err=True)
     typer.echo((out / "description.md").read_text("utf-8"))
-    typer.echo(f"{sum(description.tasks.values()):,} examples in {out}", err=True)
+    typer.echo(f"{counted(sum(description.tasks.values()), 'example')} in {out}", err=True)
 
 
 @importing.command("dstc7", epilog="Example: rejoinder import dstc7 ubuntu_train_subtask_1.json --out ubuntu")

@@ -7,6 +7,7 @@ import typer
 
 from rejoinder.cli.app import Seed
 from rejoinder.cli.build import Out, build, importing
+from rejoinder.text import counted
 
 Kb = Annotated[Path, typer.Option("--kb", help="movie_kb.txt, or a CSV or Parquet table of films.")]
 Entities = Annotated[
@@ -88,7 +89,7 @@ def movies(
         counts = (len(found.titles), len(found.film), len(found), users)
         write_description(stage, FilmDescription(*counts, tasks, compared))
     typer.echo((out / "description.md").read_text("utf-8"))
-    typer.echo(f"{sum(tasks.values()):,} examples in {out}", err=True)
+    typer.echo(f"{counted(sum(tasks.values()), 'example')} in {out}", err=True)
 
 
 @importing.command(

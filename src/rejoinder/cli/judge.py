@@ -7,6 +7,7 @@ import typer
 
 from rejoinder.cli.app import Csv, Latex, Markdown, app, chosen_style
 from rejoinder.cli.build import Out, importing
+from rejoinder.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +83,8 @@ def import_helpdesk(
         typer.echo(f"note: nobody voted on {', '.join(silent)}: the task does not ask it", err=True)
     left = len(dialogues) - len(task.dialogues)
     if left:
-        typer.echo(f"note: {left:,} dialogues on which nobody voted were left out", err=True)
-    typer.echo(f"{len(task.dialogues):,} dialogues in {out}", err=True)
+        typer.echo(f"note: left out {counted(left, 'dialogue')} on which nobody voted", err=True)
+    typer.echo(f"{counted(len(task.dialogues), 'dialogue')} in {out}", err=True)
 
 
 def _columns(conversation: str, speaker: str, text: str, time: str) -> "Columns":
@@ -111,8 +112,8 @@ def import_dbdc3(
     files = find_files(sources)
     with progress("reading dialogues", None):
         task = read_task(files)
-    save_judgement_task(out, task, "dbdc3", {source.name: f"{len(files)} files" for source in sources})
-    typer.echo(f"{len(task.dialogues):,} dialogues in {out}", err=True)
+    save_judgement_task(out, task, "dbdc3", {source.name: counted(len(files), "file") for source in sources})
+    typer.echo(f"{counted(len(task.dialogues), 'dialogue')} in {out}", err=True)
 
 
 @app.command(epilog="Example: rejoinder describe train_en.json train_cn.json --annotators")
@@ -196,7 +197,7 @@ def judge(
     dialogues = _read_chats(chats, _columns(conversation, speaker, text, time), _roles(customer, helpdesk), mask)
     found = judge_all(system, dialogues, progress)
     write_judgements(out, found)
-    typer.echo(f"{len(dialogues):,} dialogues judged in {out}", err=True)
+    typer.echo(f"{counted(len(dialogues), 'dialogue')} judged in {out}", err=True)
     if report is not None:
         _write_report(report, chats.name, found, card, system, worst)
         typer.echo(f"report: {report}", err=True)
@@ -213,6 +214,8 @@ def _read_chats(path: Path, columns: "Columns", roles: "Roles", mask: bool) -> "
 
     if not path.is_dir() and "turns" not in first_keys(path):
         return read_dialogues(path, columns, roles, masked if mask else str)
+    if roles.customers or roles.helpdesks:
+        raise BadInputError(path, "says itself who is who; --customer and --helpdesk are for posts")
     task = load_task(path)
     if not isinstance(task, JudgementTask):
         raise BadInputError(path, "holds no dialogues to judge")

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rejoinder.cli.app import RunFormat, Seed, app
+from rejoinder.cli.app import RunFormat, Seed, app, resumable
+from rejoinder.text import counted
 
 TaskPath = Annotated[Path, typer.Option("--task", help="A task folder, or an official file.")]
 Pool = Annotated[Path | None, typer.Option("--pool", help="DSTC7 pool file, for subtask 2's official files.")]
@@ -79,14 +80,14 @@ def train(
         lesson = (task, load_task(task, pool))
         check = None if dev is None else (dev, load_task(dev, pool))
         more = None if also is None else (also, load_task(also))
+    given = Assignment(recipe=found, train=lesson, also=more, dev=check, seed=seed)
     try:
-        card = train_model(
-            Assignment(recipe=found, train=lesson, also=more, dev=check, seed=seed), out, work, prepare_only, progress
-        )
+        with resumable():
+            card = train_model(given, out, work, prepare_only, progress)
     except Prepared as prepared:
         typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
         return
-    typer.echo(f"{card.recipe.name}: trained on {card.train.examples:,} examples, written to {out}")
+    typer.echo(f"{card.recipe.name}: trained on {counted(card.train.examples, 'example')}, written to {out}")
     for curve in draw_curves(out):
         typer.echo(f"how it learned: {curve}")
 
@@ -124,7 +125,7 @@ def predict(
     chosen = format_.value if format_ else default_format(run, rows, out)
     for note in (*run.notes, *write_run(out, run, rows, chosen)):
         typer.echo(f"note: {note}", err=True)
-    typer.echo(f"{run.name}: {len(rows.ids):,} examples answered, written to {out} ({chosen})")
+    typer.echo(f"{run.name}: {counted(len(rows.ids), 'example')} answered, written to {out} ({chosen})")
 
 
 @app.command(epilog="Example: rejoinder crossvalidate mean kernel-judge --task dialeval/train_en --out folds")
@@ -160,7 +161,8 @@ def crossvalidate(
     asked, parts = voted(task), Folds(count=folds, seed=seed)
     more = None if also is None else Also(also.name.partition(".")[0], voted(also), fingerprint(also))
     for recipe in found:
-        path, notes = write_crossvalidated(out, recipe, asked, fingerprint(task), parts, progress, more)
+        with resumable():
+            path, notes = write_crossvalidated(out, recipe, asked, fingerprint(task), parts, progress, more)
         for note in notes:
             typer.echo(f"note: {note}", err=True)
         typer.echo(str(path))
@@ -191,4 +193,4 @@ def index(
     if not isinstance(asked, SelectionTask) or not asked.options.height:
         raise BadInputError(task, "holds no options to be indexed")
     added, removed = system.update_index(asked, progress)
-    typer.echo(f"{model}: {added:,} options added, {removed:,} removed, {asked.options.height:,} in the index")
+    typer.echo(f"{model}: {counted(added, 'option')} added, {removed:,} removed, {asked.options.height:,} in the index")

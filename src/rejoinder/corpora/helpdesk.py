@@ -10,7 +10,7 @@ question about the dialogue), label.
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ import msgspec
 from rejoinder.dialogue import Dialogue, merge_posts
 from rejoinder.files import BadInputError, open_binary, read_start
 from rejoinder.records import read_json_records
+from rejoinder.text import counted
 
 CUSTOMER, HELPDESK = "customer", "helpdesk"
 CUSTOMERS = frozenset({"customer", "user", "client", "visitor", "requester", "guest", "buyer", "caller", "c"})
@@ -56,6 +57,12 @@ class Roles(msgspec.Struct, frozen=True):
             return None
         return HELPDESK if self.customers else CUSTOMER
 
+    def missing(self, speakers: Collection[str]) -> list[str]:
+        """Return the names of a side of which none is among the speakers."""
+        spoken = {speaker.strip().lower() for speaker in speakers}
+        sides = [names for names in (self.customers, self.helpdesks) if not spoken & {name.lower() for name in names}]
+        return sorted(name for names in sides for name in names)
+
 
 class Post(msgspec.Struct, frozen=True):
     """What somebody wrote."""
@@ -74,6 +81,7 @@ def read_dialogues(
     other are one turn (DialEval-1, section 2.1).
     """
     posts: dict[str, list[Post]] = {}
+    speakers: dict[str, None] = {}
     for place, row in read_rows(path, (columns.conversation, columns.speaker, columns.text), (columns.time,)):
         id_, speaker = row[columns.conversation].strip(), row[columns.speaker]
         if not id_:
@@ -83,10 +91,15 @@ def read_dialogues(
             known = "neither known as a customer nor as the helpdesk"
             problem = f"{speaker!r} is {known}; say which by --customer or --helpdesk"
             raise BadInputError(path, problem, place, columns.speaker)
+        speakers[speaker] = None
         time = _time(path, place, columns.time, row[columns.time])
         posts.setdefault(id_, []).append(Post(role, change(row[columns.text].strip()), time))
     if not posts:
         raise BadInputError(path, "holds no post")
+    missing = roles.missing(speakers)
+    if missing:
+        known = ", ".join(list(speakers)[:10]) + (", ..." if len(speakers) > 10 else "")
+        raise BadInputError(path, f"no post by {' or '.join(missing)}; there are {known}", field=columns.speaker)
     return [_dialogue(id_, said) for id_, said in posts.items()]
 
 
@@ -148,7 +161,8 @@ def _read_csv(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, dict[str
                 if not row:
                     continue
                 if len(row) != len(header):
-                    raise BadInputError(path, f"{len(row)} fields; the header has {len(header)}", f"row {number}")
+                    problem = f"{counted(len(row), 'field')}; the header has {len(header)}"
+                    raise BadInputError(path, problem, f"row {number}")
                 yield f"row {number}", dict(zip(header, row, strict=True))
         except UnicodeDecodeError as error:
             raise BadInputError(path, f"not UTF-8 ({error.reason})") from None

@@ -11,6 +11,7 @@ from rejoinder.comparison import Comparison, MeasureComparison
 from rejoinder.files import write_atomically
 from rejoinder.report import plots
 from rejoinder.report.tables import Table, correlation_table, score_table, significance_table
+from rejoinder.text import counted
 
 
 def write_html(
@@ -26,6 +27,7 @@ def write_html(
     page = template.render(
         title=title,
         version=__version__,
+        counted=counted,
         overviews=overviews or [],
         systems=systems or {},
         sections=[_section(comparison) for comparison in comparisons],

@@ -20,7 +20,7 @@ from rejoinder.model import ModelCard
 from rejoinder.report.plots import styled, to_svg
 from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.judgement import Question
-from rejoinder.text import is_chinese
+from rejoinder.text import counted, is_chinese
 
 MEANINGS = {
     "A": "task accomplishment",
@@ -225,12 +225,13 @@ def doubts(card: ModelCard, found: Judgements) -> list[str]:
     longer = sum(len(dialogue.turns) > (source.most_turns or 10**9) for dialogue in found.dialogues)
     if longer:
         notes.append(
-            f"{longer:,} of the {len(found.dialogues):,} dialogues have more turns than any that it learned from "
-            f"({source.most_turns}): it can only guess there."
+            f"{counted(longer, 'dialogue')} with more turns than any that it learned from ({source.most_turns}): "
+            "it can only guess there."
         )
     one_sided = sum(len({turn.speaker for turn in dialogue.turns}) < 2 for dialogue in found.dialogues)
     if one_sided:
-        notes.append(f"{one_sided:,} dialogues have one side only; nothing was answered, or it is not in the data.")
+        who = counted(one_sided, "dialogue")
+        notes.append(f"{who} with one side only: nothing was answered, or it is not in the data.")
     here = is_chinese(turn.text for dialogue in found.dialogues for turn in dialogue.turns)
     if source.chinese is not None and source.chinese != here:
         known, given = ("Chinese", "other languages") if source.chinese else ("other languages", "Chinese")

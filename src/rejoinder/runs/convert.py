@@ -12,6 +12,7 @@ from rejoinder.runs.selection import SelectionRun
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.trec import write_qrels
+from rejoinder.text import counted
 
 
 def write_run(
@@ -47,7 +48,7 @@ def _check_dstc7(path: Path, run: SelectionRun) -> list[str]:
     if (run.choices["score"] < 0).any():
         raise BadInputError(path, "a DSTC7 submission cannot hold negative confidences", run.name)
     long = run.choices.group_by("example").len().filter(pl.col("len") > dstc7.LIMIT).height
-    return [f"{path}: {long} rankings were cut to their best {dstc7.LIMIT} choices"] if long else []
+    return [f"{path}: {counted(long, 'ranking')} cut to the best {dstc7.LIMIT} choices"] if long else []
 
 
 def write_truth_as_qrels(path: Path, truth: SelectionTruth | JudgementTruth) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rejoinder.files import BadInputError
 from rejoinder.runs.mending import mend, shortened
 from rejoinder.tasks.judgement import Answers, JudgementTruth
+from rejoinder.text import counted
 
 Floats = NDArray[np.float64]
 
@@ -115,7 +116,7 @@ def _lay_out(
 
 def _wrong_turns(path: Path, place: str, question: str, given: list[int], asked: list[int]) -> BadInputError:
     if given == list(range(len(given))) and len(given) != len(asked):
-        problem = f"{len(given)} distributions; expected {len(asked)}, one a turn"
+        problem = f"{counted(len(given), 'distribution')}; expected {len(asked)}, one a turn"
     else:
         problem = f"turns {given}; expected {asked}"
     return BadInputError(path, problem, place, question)

@@ -22,6 +22,7 @@ import polars as pl
 from rejoinder.files import BadInputError
 from rejoinder.runs.mending import shortened
 from rejoinder.tasks.selection import NONE, SelectionTruth
+from rejoinder.text import counted
 
 TIE_RULE = "listed-order"
 
@@ -112,7 +113,7 @@ def _check_duplicates(
     example, option, _ = choices.filter(repeated).row(0)
     if not lenient:
         raise BadInputError(path, f"{option!r} is chosen twice", f"example {truth.ids[example]}", "candidate-id")
-    notes.append(f"{path}: {repeated.sum()} options chosen twice kept their best rank")
+    notes.append(f"{path}: left out {counted(int(repeated.sum()), 'repeated choice')}: an option keeps its best rank")
     return choices.filter(~repeated)
 
 
@@ -130,4 +131,4 @@ def _check_options(path: Path, choices: pl.DataFrame, truth: SelectionTruth, len
             path, f"{option!r} is not one of the example's options", f"example {truth.ids[example]}", "candidate-id"
         )
     if unknown.height:
-        notes.append(f"{path}: {unknown.height} choices that are not options count as wrong")
+        notes.append(f"{path}: {counted(unknown.height, 'choice')} outside the options, counted as wrong")

@@ -9,6 +9,7 @@ from rejoinder.files import BadInputError, read_lines, write_atomically
 from rejoinder.runs.selection import LISTING_SCHEMA, Listing, SelectionRun
 from rejoinder.tasks.selection import SelectionTruth
 from rejoinder.tasks.trec import escape, split_fields, unescape
+from rejoinder.text import counted
 
 # one match a line takes two thirds of the time of splitting it and looking at the fields
 _LINE = re.compile(
@@ -36,7 +37,7 @@ def read(path: Path) -> Listing:
 def _malformed(path: Path, number: int, line: str) -> BadInputError:
     fields = split_fields(line)
     if len(fields) != 6:
-        problem = f"{len(fields)} fields; expected topic Q0 option rank score name"
+        problem = f"{counted(len(fields), 'field')}; expected topic Q0 option rank score name"
         return BadInputError(path, problem, f"line {number}")
     return BadInputError(path, f"{fields[4]!r} is not a number", f"line {number}", "score")
 

@@ -21,6 +21,7 @@ from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, stre
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.words import count_words, load_arrays, save_arrays
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.text import counted
 from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float64]
@@ -188,7 +189,7 @@ class Cascade(SelectionSystem):
             options = options.join(index.options()[index.kept()], on=["id", "text"], how="anti", maintain_order="left")
         if options.height:
             texts = options["text"].to_list()
-            with watch(f"encoding {len(texts):,} options", None):
+            with watch(f"encoding {counted(len(texts), 'option')}", None):
                 index.remove(options["id"].to_list())  # the text of an id may have changed
                 weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
                 index.add(options, self.encoder.encode_replies(texts), weights)

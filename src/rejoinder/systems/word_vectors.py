@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rejoinder.files import BadInputError, read_lines
 from rejoinder.systems.words import load_arrays, save_arrays
+from rejoinder.text import counted
 
 Floats = NDArray[np.float32]
 
@@ -100,7 +101,7 @@ def read_vectors(path: Path) -> tuple[dict[str, int], Floats]:
         except ValueError:
             raise BadInputError(path, f"expected a word and numbers, found {line[:40]!r}", f"line {number}") from None
         if rows and len(row) != len(rows[0]):
-            raise BadInputError(path, f"{len(row)} numbers; expected {len(rows[0])}", f"line {number}")
+            raise BadInputError(path, f"{counted(len(row), 'number')}; expected {len(rows[0])}", f"line {number}")
         if word not in places:
             places[word] = len(rows)
             rows.append(row)

@@ -12,6 +12,7 @@ import numpy as np
 from rejoinder.corpora.advising import ADVISOR, AdvisingRecord, without_preferences
 from rejoinder.files import BadInputError
 from rejoinder.tasks.build import Cut
+from rejoinder.text import counted
 
 SHARES = {"train": 500 / 815, "dev": 100 / 815, "test": 100 / 815}
 """Of 815 conversations; the remaining 115 are a source of wrong options."""
@@ -34,7 +35,7 @@ def divide(records: Sequence[AdvisingRecord], rng: np.random.Generator) -> Sides
     usable = [record for record in records if record.answers]
     counts = {name: max(1, round(share * len(usable))) for name, share in SHARES.items()}
     if sum(counts.values()) >= len(usable):
-        raise BadInputError("dialogues", f"{len(usable)} usable conversations; at least 8 are needed")
+        raise BadInputError("dialogues", f"{counted(len(usable), 'usable conversation')}; at least 8 are needed")
     order = [usable[place] for place in rng.permutation(len(usable))]
     borders = np.cumsum(list(counts.values())).tolist()
     return Sides(

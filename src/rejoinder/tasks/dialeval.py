@@ -12,6 +12,7 @@ from rejoinder.dialogue import Dialogue, Turn
 from rejoinder.files import BadInputError, open_binary
 from rejoinder.records import read_json_records, write_json_list
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
+from rejoinder.text import counted
 
 ROLES = ("customer", "helpdesk")
 SCALE = ("2", "1", "0", "-1", "-2")
@@ -80,7 +81,8 @@ def read_dialogues(path: Path) -> Iterator[DialogueRecord]:
 def _check_nuggets(path: Path, place: str, turns: list[TurnRecord], annotator: int, labels: list[str]) -> None:
     field = f"annotations[{annotator}].nugget"
     if len(labels) != len(turns):
-        raise BadInputError(path, f"{len(labels)} labels for {len(turns)} turns; expected one a turn", place, field)
+        problem = f"{counted(len(labels), 'label')} for {counted(len(turns), 'turn')}; expected one a turn"
+        raise BadInputError(path, problem, place, field)
     for number, (turn, label) in enumerate(zip(turns, labels, strict=True)):
         allowed = NUGGET.allowed(ROLES.index(turn.sender))
         if label not in allowed:

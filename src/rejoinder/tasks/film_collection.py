@@ -33,6 +33,7 @@ from rejoinder.tasks.film_talk import FEWEST, Dialogue, divide_discussions, writ
 from rejoinder.tasks.film_tastes import divide_users, recommend
 from rejoinder.tasks.film_transfer import FILMS, Source
 from rejoinder.tasks.writer import TaskWriter
+from rejoinder.text import counted
 
 Advance = Callable[[int], object]
 Batch = tuple[pl.DataFrame, pl.DataFrame]
@@ -91,7 +92,7 @@ def gather_sources(
     kb = kb if tags is None else with_tags(kb, read_tags(tags, kb))
     discussions = [] if threads is None else list(read_discussions(threads))
     if threads and len(discussions) < FEWEST:
-        problem = f"holds {len(discussions)} discussions with a reply; task 4 needs {FEWEST} at least"
+        problem = f"holds {counted(len(discussions), 'discussion')} with a reply; task 4 needs {FEWEST} at least"
         raise BadInputError(threads, problem)
     parser = Parser(kb.entities, kb.rank)
     return Sources(
@@ -155,7 +156,9 @@ def _questions(sources: Sources, recipe: FilmRecipe) -> dict[str, Questions]:
     allowed = ~np.isin(asked.keys(sources.kb), np.fromiter(sources.held_out, np.int64))
     asked = asked.take(np.flatnonzero(allowed))
     if len(asked) < _FEWEST:
-        raise UserError(f"the knowledge base answers {len(asked)} questions; {_FEWEST} are needed to divide them")
+        raise UserError(
+            f"the knowledge base answers {counted(len(asked), 'question')}; it takes {_FEWEST} to divide them"
+        )
     evaluation = min(recipe.evaluation, len(asked) // 10)
     asked = mixed(asked, sources.patterns, recipe.questions + 2 * evaluation, rng)
     dev, test, train = divide(asked, [evaluation, evaluation], recipe.by_entity, rng)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rejoinder.files import BadInputError, read_parquet, write_atomically
 from rejoinder.tasks.card import read_card
+from rejoinder.text import counted
 
 NONE = "NONE"
 """The option that is correct when no other is (DSTC7, subtask 4)."""
@@ -157,7 +158,7 @@ def _knowledge(folder: Path) -> Path | None:
 
 def _check_more(folder: Path, task: SelectionTask) -> None:
     if task.groups is not None and task.groups.height != task.examples.height:
-        problem = f"{task.groups.height} rows for {task.examples.height} examples"
+        problem = f"{counted(task.groups.height, 'row')} for {counted(task.examples.height, 'example')}"
         raise BadInputError(folder / "groups.parquet", problem)
     if task.shared and not task.options["shared"][: task.shared].all():
         raise BadInputError(folder / "options.parquet", "options that are shared must come first", field="shared")

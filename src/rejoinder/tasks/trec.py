@@ -8,6 +8,7 @@ import polars as pl
 
 from rejoinder.files import BadInputError, read_lines, write_atomically
 from rejoinder.tasks.selection import NONE, SelectionTruth, to_pairs
+from rejoinder.text import counted
 
 _ESCAPES = {" ": "%20", "\t": "%09", "\n": "%0A", "\v": "%0B", "\f": "%0C", "\r": "%0D", "%": "%25"}
 """What separates fields, and the sign that marks it; in this order they can be undone one after the other."""
@@ -43,7 +44,8 @@ def read_qrels(path: Path) -> SelectionTruth:
             continue
         fields = split_fields(line)
         if len(fields) != 4:
-            raise BadInputError(path, f"{len(fields)} fields; expected topic 0 option relevance", f"line {number}")
+            problem = f"{counted(len(fields), 'field')}; expected topic 0 option relevance"
+            raise BadInputError(path, problem, f"line {number}")
         if not re.fullmatch(r"-?[0-9]{1,9}", fields[3]):
             raise BadInputError(path, f"{fields[3]!r} is not a whole number", f"line {number}", "relevance")
         pair = ids.setdefault(unescape(fields[0]), len(ids)), unescape(fields[2])

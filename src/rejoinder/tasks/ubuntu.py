@@ -33,6 +33,7 @@ from rejoinder.files import BadInputError, fingerprint, read_start
 from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
 from rejoinder.tasks.description import is_known
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.text import counted
 
 Links = Callable[[Path, Sequence[Post]], Iterable[tuple[int, int]]]
 """Say which message answers which, for the posts of a log."""
@@ -133,8 +134,8 @@ def gather(
         advance(1)
     gathered.utterances = pool.kept
     if not gathered.dialogues:
-        found = gathered.funnel.conversations
-        raise BadInputError(logs[0], f"none of {found} conversations passes the filters: {_reasons(gathered.funnel)}")
+        found = counted(gathered.funnel.conversations, "conversation")
+        raise BadInputError(logs[0], f"none of {found} passes the filters: {_reasons(gathered.funnel)}")
     return gathered
 
 
@@ -152,7 +153,7 @@ def _copied(path: Path, copied: int, spoken: int, conversations: int) -> str:
     if copied == spoken:
         return f"{path.name}: other logs hold all of it too; it was left out"
     found = f"{path.name}: another log holds {copied:,} of its {spoken:,} messages too"
-    return f"{found}; {conversations:,} conversations with any of them were left out here"
+    return f"{found}; left out here: {counted(conversations, 'conversation')} with any of them"
 
 
 def _untangle(path: Path, posts: list[Post], links: Links) -> list[list[Post]]:
@@ -177,7 +178,7 @@ def check_days(logs: Sequence[Path]) -> None:
 
 def _enough(days: Collection[str]) -> None:
     if len(days) < len(SPLITS):
-        raise BadInputError("logs", f"{len(days)} days; a split by time needs at least {len(SPLITS)}")
+        raise BadInputError("logs", f"{counted(len(days), 'day')}; a split by time needs at least {len(SPLITS)}")
 
 
 def _day(path: Path) -> str:

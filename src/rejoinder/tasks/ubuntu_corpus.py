@@ -14,6 +14,7 @@ import numpy as np
 from rejoinder.files import BadInputError, open_binary, write_atomically
 from rejoinder.tasks.build import Cut
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.text import counted
 
 TRAIN_HEADER = ("Context", "Utterance", "Label")
 TEST_HEADER = ("Context", "Ground Truth Utterance", *(f"Distractor_{number}" for number in range(9)))
@@ -100,5 +101,5 @@ def _read(path: Path, header: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
             raise BadInputError(path, f"columns {', '.join(found) or 'none'}; expected {', '.join(header)}", "line 1")
         for number, row in enumerate(rows, 1):
             if len(row) != len(header):
-                raise BadInputError(path, f"{len(row)} columns; expected {len(header)}", f"record {number}")
+                raise BadInputError(path, f"{counted(len(row), 'column')}; expected {len(header)}", f"record {number}")
             yield number, row
