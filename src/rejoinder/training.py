@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rejoinder.errors import UserError
-from rejoinder.row_adagrad import RowAdagrad
+from rejoinder.nn.row_adagrad import RowAdagrad
 from rejoinder.watch import Watch, unwatched
 
 WEIGHTS = "weights.safetensors"

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from rejoinder.row_adagrad import RowAdagrad  # noqa: E402
+from rejoinder.nn.row_adagrad import RowAdagrad  # noqa: E402
 
 
 def _train(optimizer, width, target):
