@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoinder import __version__
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.files import fingerprint as fingerprint_of
@@ -23,7 +24,6 @@ from rejoinder.records import write_yaml
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.system import JudgementSystem, Lesson, needed_extra
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.watch import Watch, unwatched
 
@@ -109,7 +109,7 @@ def _judge_fold(recipe: Recipe, lesson: Lesson[JudgementTask], asked: JudgementT
     finished, note = lesson.work.with_suffix(".npz"), ""
     if finished.is_file():
         try:
-            arrays = load_arrays(finished)
+            arrays = read_arrays(finished)
             training, judging = arrays.pop(_SECONDS).tolist()
             return Fold(arrays, training, judging)
         except (BadInputError, KeyError):
@@ -119,7 +119,7 @@ def _judge_fold(recipe: Recipe, lesson: Lesson[JudgementTask], asked: JudgementT
     trained = time.perf_counter()
     run = system.predict(asked, lesson.watch)
     seconds = trained - start, time.perf_counter() - trained
-    save_arrays(finished, {**run.distributions, _SECONDS: np.array(seconds)})
+    write_arrays(finished, {**run.distributions, _SECONDS: np.array(seconds)})
     shutil.rmtree(lesson.work)
     return Fold(run.distributions, *seconds, note)
 

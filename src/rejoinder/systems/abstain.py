@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, strengths
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.selection import NONE, SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -76,11 +76,11 @@ class Abstain(SelectionSystem):
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
-        save_arrays(folder / _FILE, self.learned._asdict())
+        write_arrays(folder / _FILE, self.learned._asdict())
 
     def load(self, folder: Path) -> None:
         """Read what was learned."""
-        self.learned = Learned(**load_arrays(folder / _FILE, Learned._fields))
+        self.learned = Learned(**read_arrays(folder / _FILE, Learned._fields))
 
 
 def place_none(run: SelectionRun, learned: Learned) -> SelectionRun:

@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.judgement import JudgementRun, uniform
 from rejoinder.systems.system import JudgementSystem, Lesson
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.judgement import Answers, JudgementTask, JudgementTruth
 from rejoinder.watch import Watch, unwatched
 
@@ -110,8 +110,8 @@ class Mean(JudgementSystem):
 
     def save(self, folder: Path) -> None:
         """Write the means."""
-        save_arrays(folder / "means.npz", self.tables)
+        write_arrays(folder / "means.npz", self.tables)
 
     def load(self, folder: Path) -> None:
         """Read the means."""
-        self.tables = load_arrays(folder / "means.npz")
+        self.tables = read_arrays(folder / "means.npz")

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.index import Index
@@ -19,7 +20,7 @@ from rejoinder.systems.retrieval import Bm25
 from rejoinder.systems.sentence_encoder import Encoder
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.words import count_words, load_arrays, save_arrays
+from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.text import counted
 from rejoinder.watch import Watch, unwatched
@@ -221,7 +222,7 @@ class Cascade(SelectionSystem):
         """Write the index and what was learned."""
         self.words.save(folder)
         self.index.save(folder / _INDEX)
-        save_arrays(
+        write_arrays(
             folder / _WEIGHTS,
             {"weights": self.weights, "rank_weights": self.rank_weights, "rank_scale": np.array(self.rank_scale)},
         )
@@ -231,7 +232,7 @@ class Cascade(SelectionSystem):
         self.words = Bm25(self.settings.words)
         self.words.load(folder)
         self.index = Index.open(folder / _INDEX)
-        learned = load_arrays(folder / _WEIGHTS, ("weights", "rank_weights", "rank_scale"))
+        learned = read_arrays(folder / _WEIGHTS, ("weights", "rank_weights", "rank_scale"))
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
         self.rank_scale = float(learned["rank_scale"])
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.stacking import Stack, fuse_ranks, fuse_scores, learn_stack, stack
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -56,9 +56,9 @@ class Ensemble(SelectionSystem):
     def save(self, folder: Path) -> None:
         """Write what was learned."""
         if self.learned is not None:
-            save_arrays(folder / _WEIGHTS, self.learned._asdict())
+            write_arrays(folder / _WEIGHTS, self.learned._asdict())
 
     def load(self, folder: Path) -> None:
         """Read what was learned."""
         if self.settings.method == "stack":
-            self.learned = Stack(**load_arrays(folder / _WEIGHTS, Stack._fields))
+            self.learned = Stack(**read_arrays(folder / _WEIGHTS, Stack._fields))

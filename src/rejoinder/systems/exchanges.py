@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.arrays import find
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import answers_of, blocks, rank_by_products
 from rejoinder.systems.retrieval import Tfidf
@@ -104,7 +105,6 @@ class KnownMessages:
 
 def _columns(rows: Matrix, kept: NDArray[np.int32]) -> sparse.csr_matrix:
     """Keep some columns, and number them from 0 on."""
-    place = np.minimum(np.searchsorted(kept, rows.indices), max(len(kept) - 1, 0))
-    known = kept[place] == rows.indices if len(kept) else np.zeros(len(rows.indices), bool)
+    place, known = find(kept, rows.indices)
     ends = np.append(0, np.cumsum(known))[rows.indptr]
     return sparse.csr_matrix((rows.data[known], place[known], ends), (rows.shape[0], max(len(kept), 1)))

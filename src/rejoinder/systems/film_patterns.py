@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays
 from rejoinder.corpora.entities import Parser, consume
 from rejoinder.corpora.ragged import Ints, Numbers, Ragged
 from rejoinder.corpora.tokens import Tokens, tokenise
-from rejoinder.systems.words import load_arrays
 
 Floats = NDArray[np.float32]
 EDGE, TARGET, ENTITY, UNKNOWN = range(4)
@@ -180,7 +180,7 @@ class Patterns:
 
     def load(self, path: Path) -> None:
         """Read what `save` wrote."""
-        arrays = load_arrays(path, ("table", "prior", "words", "symbols"))
+        arrays = read_arrays(path, ("table", "prior", "words", "symbols"))
         self.table, self.prior = arrays["table"], arrays["prior"]
         self.vocabulary = Vocabulary(arrays["words"].tolist(), arrays["symbols"])
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.corpora.ragged import Ragged
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
@@ -30,7 +31,6 @@ from rejoinder.systems.film_world import (
 )
 from rejoinder.systems.ranking import KEPT, Pairs, answers_of, best_columns, blocks, join_pairs, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -218,9 +218,9 @@ class FilmRecommender(SelectionSystem):
 
 def save_learned(recommender: Recommender, folder: Path) -> None:
     """Write a recommender's arrays."""
-    save_arrays(folder / _LEARNED, recommender.learned)
+    write_arrays(folder / _LEARNED, recommender.learned)
 
 
 def load_learned(recommender: Recommender, folder: Path) -> None:
     """Read a recommender's arrays."""
-    recommender.learned = load_arrays(folder / _LEARNED)
+    recommender.learned = read_arrays(folder / _LEARNED)

@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.arrays import find
 from rejoinder.corpora.films import RELATIONS, KnowledgeBase
 from rejoinder.corpora.ragged import Ints, Ragged
 from rejoinder.systems.film_patterns import Observations, Reading
@@ -78,9 +79,8 @@ def explain(kb: KnowledgeBase, reading: Reading, before: Ragged, answers: Ragged
     ways = find_ways(kb, reading, before, read_only=True)
     number, entity = follow(kb, ways)
     truth = np.sort(answers.owners() * len(kb) + answers.values)
-    keys = ways.example[number] * len(kb) + entity
-    place = np.minimum(np.searchsorted(truth, keys), len(truth) - 1)
-    hits = np.bincount(number, truth[place] == keys, minlength=len(ways.example))
+    is_answer = find(truth, ways.example[number] * len(kb) + entity)[1]
+    hits = np.bincount(number, is_answer, minlength=len(ways.example))
     found = np.bincount(number, minlength=len(ways.example))
     wanted = answers.lengths[ways.example]
     quality = np.where(2 * hits >= wanted, hits / (found + wanted - hits), 0)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.files import read_parquet
 from rejoinder.runs.selection import SelectionRun
@@ -16,7 +17,7 @@ from rejoinder.systems.ranking import Pairs, pair_products
 from rejoinder.systems.retrieval import Tfidf, turns_of
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.words import count_words, load_arrays, save_arrays
+from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -112,12 +113,12 @@ class Informed(SelectionSystem):
         """Write the pages and what was learned."""
         self.words.save(folder)
         self.pages.save(folder / _PAGES)
-        save_arrays(folder / _WEIGHTS, {"scale": np.array(self.scale), "weights": self.weights})
+        write_arrays(folder / _WEIGHTS, {"scale": np.array(self.scale), "weights": self.weights})
 
     def load(self, folder: Path) -> None:
         """Read the pages and what was learned."""
         self.words = Tfidf(self.settings.words)
         self.words.load(folder)
         self.pages = Pages.load(folder / _PAGES)
-        learned = load_arrays(folder / _WEIGHTS, ("scale", "weights"))
+        learned = read_arrays(folder / _WEIGHTS, ("scale", "weights"))
         self.scale, self.weights = float(learned["scale"]), learned["weights"]

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.files import write_atomically
 from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun, uniform
@@ -25,7 +26,6 @@ from rejoinder.systems.turn_features import (
     describe_dialogues,
     describe_turns,
 )
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.tasks.judgement import Answers, JudgementTask, Question
 from rejoinder.watch import Watch, unwatched
 
@@ -207,9 +207,9 @@ class KernelJudge(JudgementSystem):
 
     def save(self, folder: Path) -> None:
         """Write what was learned into a folder."""
-        save_arrays(folder / "grams.npz", {"columns": self.grams.columns, "weights": self.grams.weights})
+        write_arrays(folder / "grams.npz", {"columns": self.grams.columns, "weights": self.grams.weights})
         for name, model in self.models.items():
-            save_arrays(folder / f"{name}.npz", model.to_arrays())
+            write_arrays(folder / f"{name}.npz", model.to_arrays())
         learned = _Learned(self.speakers, self.questions, {name: model.views for name, model in self.models.items()})
         with write_atomically(folder / _LEARNED) as file:
             file.write(msgspec.json.encode(learned))
@@ -218,9 +218,9 @@ class KernelJudge(JudgementSystem):
         """Read what `save` wrote."""
         learned = read_json(folder / _LEARNED, _Learned)
         self.speakers, self.questions = learned.speakers, learned.questions
-        self.grams = Grams(**load_arrays(folder / "grams.npz", ("columns", "weights")))
+        self.grams = Grams(**read_arrays(folder / "grams.npz", ("columns", "weights")))
         self.models = {
-            name: KernelRidge.from_arrays(*views, load_arrays(folder / f"{name}.npz", KernelRidge.array_names(*views)))
+            name: KernelRidge.from_arrays(*views, read_arrays(folder / f"{name}.npz", KernelRidge.array_names(*views)))
             for name, views in learned.views.items()
         }
 

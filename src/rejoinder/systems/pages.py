@@ -11,8 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.arrays import find, read_arrays, write_arrays
 from rejoinder.systems.ranking import best_columns, same_columns
-from rejoinder.systems.words import Matrix, count_tokens, load_arrays, save_arrays
+from rejoinder.systems.words import Matrix, count_tokens
 
 READ = 2000
 """Characters of a page that are read: a manual page begins with what a command is for."""
@@ -50,17 +51,17 @@ class Pages(NamedTuple):
         names = count_tokens([page_name(title) for title in pages["title"]], lambda name: [name] if name else ["-"])
         order, first = np.unique(names.indices, return_index=True)
         found = count_tokens(said, lambda text: list(set(split_names(text))))
-        known = np.unique(found.indices, return_counts=True)
-        place = np.minimum(np.searchsorted(known[0], order), max(len(known[0]) - 1, 0))
-        times = np.where(known[0][place] == order, known[1][place], 0) if len(known[0]) else np.zeros(len(order))
+        heard, counts = np.unique(found.indices, return_counts=True)
+        places, known = find(heard, order)
+        times = np.zeros(len(order))
+        times[known] = counts[places[known]]
         rarity = np.log((1 + len(said)) / (1 + times)).astype(np.float32)
         return cls(order.astype(np.int64), first.astype(np.int64), rarity, words)
 
     def named(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Return texts x pages: how telling the naming of each page is."""
         found = count_tokens(texts, split_names)
-        place = np.minimum(np.searchsorted(self.names, found.indices), len(self.names) - 1)
-        known = self.names[place] == found.indices
+        place, known = find(self.names, found.indices)
         ends = np.concatenate([[0], np.cumsum(known)])[found.indptr]
         shape = (len(texts), self.words.shape[0])
         table = sparse.csr_matrix((self.rarity[place[known]], self.page[place[known]], ends), shape)
@@ -94,12 +95,12 @@ class Pages(NamedTuple):
     def save(self, path: Path) -> None:
         """Write to a file."""
         arrays = {"data": self.words.data, "indices": self.words.indices, "indptr": self.words.indptr}
-        save_arrays(path, {"names": self.names, "page": self.page, "rarity": self.rarity, **arrays})
+        write_arrays(path, {"names": self.names, "page": self.page, "rarity": self.rarity, **arrays})
 
     @classmethod
     def load(cls, path: Path) -> "Pages":
         """Read from a file."""
-        found = load_arrays(path, ("names", "page", "rarity", "data", "indices", "indptr"))
+        found = read_arrays(path, ("names", "page", "rarity", "data", "indices", "indptr"))
         shape = (len(found["indptr"]) - 1, 2**31 - 1)
         words = sparse.csr_matrix((found["data"], found["indices"], found["indptr"]), shape)
         return cls(found["names"], found["page"], found["rarity"], words)

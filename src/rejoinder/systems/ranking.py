@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.arrays import find
 from rejoinder.corpora.ragged import Ragged, to_starts
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
@@ -133,8 +134,8 @@ def _sparse_products(contexts: sparse.csr_matrix, options: sparse.csr_matrix, pa
     if not len(known) or not len(pair):
         return np.zeros(len(pairs.row))
     wanted = (pairs.example[pair] - first) * width + taken.indices
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    products = np.where(known[place] == wanted, held.data[place] * taken.data, 0)
+    place, there = find(known, wanted)
+    products = np.where(there, held.data[place] * taken.data, 0)
     return np.bincount(pair, products, minlength=len(pairs.row))
 
 

@@ -7,11 +7,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.systems.grams import word_grams
 from rejoinder.systems.sentence_encoder import SentenceEncoder
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.word_vectors import WordVectors
-from rejoinder.systems.words import load_arrays, save_arrays
 
 Floats = NDArray[np.float32]
 
@@ -67,11 +67,11 @@ class LatentGrams:
     def save(self, folder: Path) -> None:
         """Write the n-grams and the directions."""
         grams = np.frombuffer("\n".join(self.grams).encode(), dtype=np.uint8)
-        save_arrays(folder / "latent.npz", {"grams": grams, "rarity": self.tfidf.idf_, "directions": self.directions})
+        write_arrays(folder / "latent.npz", {"grams": grams, "rarity": self.tfidf.idf_, "directions": self.directions})
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        arrays = load_arrays(folder / "latent.npz")
+        arrays = read_arrays(folder / "latent.npz")
         self._know(arrays["grams"].tobytes().decode().split("\n"), arrays["rarity"])
         self.directions = arrays["directions"]
 
@@ -139,13 +139,13 @@ class TurnVectors:
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
-        save_arrays(folder / "scales.npz", {"mean": self.mean, "scale": self.scale})
+        write_arrays(folder / "scales.npz", {"mean": self.mean, "scale": self.scale})
         for source in self.sources.values():
             source.save(folder)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        arrays = load_arrays(folder / "scales.npz")
+        arrays = read_arrays(folder / "scales.npz")
         self.mean, self.scale = arrays["mean"], arrays["scale"]
         for source in self.sources.values():
             source.load(folder)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.files import BadInputError, read_lines
-from rejoinder.systems.words import load_arrays, save_arrays
 from rejoinder.text import counted
 
 Floats = NDArray[np.float32]
@@ -67,14 +67,14 @@ class WordVectors:
     def save(self, folder: Path) -> None:
         """Keep the vectors; GloVe's are found again in their package."""
         if self.source != "glove":
-            save_arrays(folder / "words.npz", {"words": np.array(list(self.places)), "table": self.table})
+            write_arrays(folder / "words.npz", {"words": np.array(list(self.places)), "table": self.table})
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote, or find the vectors again."""
         if self.source == "glove":
             self.places, self.table = _read_glove()
             return
-        arrays = load_arrays(folder / "words.npz")
+        arrays = read_arrays(folder / "words.npz")
         self.places = {word: place for place, word in enumerate(arrays["words"].tolist())}
         self.table = arrays["table"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoinder.files import BadInputError, write_atomically
+from rejoinder.arrays import find, read_arrays, write_arrays
 
 Floats = NDArray[np.float32]
 Matrix = sparse.csr_matrix
@@ -73,35 +73,18 @@ class WordStatistics(msgspec.Struct, frozen=True):
 
     def frequency(self, words: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """Return in how many texts the words were; 0 where a word is new."""
-        if not len(self.words):
-            return np.zeros(len(words), dtype=np.int32)
-        place = np.minimum(np.searchsorted(self.words, words), len(self.words) - 1)
-        return np.where(self.words[place] == words, self.found[place], 0).astype(np.int32)
+        found = np.zeros(len(words), dtype=np.int32)
+        places, known = find(self.words, words)
+        found[known] = self.found[places[known]]
+        return found
 
     def save(self, path: Path) -> None:
         """Write to a file."""
         arrays = {"words": self.words, "found": self.found, "texts": self.texts, "mean_length": self.mean_length}
-        save_arrays(path, {name: np.asarray(value) for name, value in arrays.items()})
+        write_arrays(path, {name: np.asarray(value) for name, value in arrays.items()})
 
     @classmethod
     def load(cls, path: Path) -> "WordStatistics":
         """Read from a file."""
-        arrays = load_arrays(path, ("words", "found", "texts", "mean_length"))
+        arrays = read_arrays(path, ("words", "found", "texts", "mean_length"))
         return cls(arrays["words"], arrays["found"], int(arrays["texts"]), float(arrays["mean_length"]))
-
-
-def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays to one file, whole or not at all."""
-    with write_atomically(path) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-
-
-def load_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """Read the arrays that `save_arrays` wrote, or those of these names."""
-    try:
-        with path.open("rb") as opened, np.load(opened) as file:
-            return {name: file[name] for name in names or file.files}
-    except FileNotFoundError:
-        raise BadInputError(path, "no such file; the model is not whole") from None
-    except Exception as error:  # whatever zip and pickle make of a damaged file
-        raise BadInputError(path, f"damaged ({error})") from None

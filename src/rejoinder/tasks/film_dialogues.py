@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.arrays import find
 from rejoinder.corpora.films import RELATIONS, KnowledgeBase
 from rejoinder.corpora.ragged import Ints, Ragged
 from rejoinder.tasks.film_tastes import Tastes, draw_tastes, one_each, state, turns_of
@@ -102,9 +103,7 @@ class Playwright:
 
     def _holds(self, rows: Ints, values: Ints) -> NDArray[np.bool_]:
         """Say whether a row of the forward index has a value."""
-        keys = rows * len(self.kb) + values
-        place = np.minimum(np.searchsorted(self._facts, keys), len(self._facts) - 1)
-        return np.asarray(self._facts[place] == keys)
+        return find(self._facts, rows * len(self.kb) + values)[1]
 
 
 def _draw(index: Ragged, rows: Ints, rng: np.random.Generator) -> Ints:

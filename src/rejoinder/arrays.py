@@ -1,0 +1,39 @@
+"""Arrays: several in one file, and many values looked up in an ordered one.
+
+What networks are trained on is kept otherwise, by `training`: there every array is a file of its own, so that it can be
+mapped rather than read, and nothing but numpy is needed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoinder.files import BadInputError, write_atomically
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays to one file (.npz), whole or not at all."""
+    with write_atomically(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Read the arrays that `write_arrays` wrote, or those of these names."""
+    try:
+        with path.open("rb") as opened, np.load(opened) as file:
+            return {name: file[name] for name in names or file.files}
+    except FileNotFoundError:
+        raise BadInputError(path, "no such file; the model is not whole") from None
+    except Exception as error:  # whatever zip and pickle make of a damaged file
+        raise BadInputError(path, f"damaged ({error})") from None
+
+
+def find(ordered: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return a place among ordered values for each one wanted, and whether it is there."""
+    if not len(ordered):
+        return np.zeros(len(wanted), np.intp), np.zeros(len(wanted), np.bool_)
+    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return places, np.asarray(ordered[places] == wanted)
