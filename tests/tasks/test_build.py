@@ -56,7 +56,7 @@ def wordy(count: int, seed: int) -> list[str]:
 
 
 def cosines(contexts: list[str], texts: list[str]) -> np.ndarray:
-    vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+").fit(texts)
+    vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+|[^\w\s]").fit(texts)
     return (vectors.transform(contexts) @ vectors.transform(texts).T).toarray()
 
 

@@ -6,8 +6,7 @@ import msgspec
 import polars as pl
 
 from rejoinder.corpora.ragged import Ints, Numbers, to_starts
-
-_TOKEN = r"\w+|[^\w\s]"
+from rejoinder.text import WORD_OR_MARK
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -29,7 +28,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 def tokenise(texts: Sequence[str] | pl.Series) -> Tokens:
     """Cut texts into words and punctuation marks; white space is lost."""
-    found = pl.Series("text", texts, dtype=pl.String).str.extract_all(_TOKEN)
+    found = pl.Series("text", texts, dtype=pl.String).str.extract_all(WORD_OR_MARK)
     coded = found.list.explode(empty_as_null=False, keep_nulls=False).cast(pl.Categorical(pl.Categories.random()))
     distinct = coded.unique()
     words = distinct.cast(pl.String).gather(distinct.to_physical().arg_sort()).str.normalize("NFC")

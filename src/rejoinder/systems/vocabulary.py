@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from rejoinder.nn.encoders import CHARACTERS, LONGEST_WORD, EncoderSettings
 from rejoinder.nn.sequences import Special
+from rejoinder.text import WORD_OR_MARK
 
 Ints = NDArray[np.integer[Any]]
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(WORD_OR_MARK)
 _FIRST = 7
 """Words are numbered after the special tokens and the one for unknown words (1)."""
 

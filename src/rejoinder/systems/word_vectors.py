@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.files import BadInputError, read_lines
-from rejoinder.text import counted
+from rejoinder.text import HAN, counted
 
 Floats = NDArray[np.float32]
 
 LONGEST = 100
 """Words of a turn that are read, as in DialEval-1's baseline."""
-_CHINESE = re.compile(r"[㐀-鿿]+")
-_PIECE = re.compile(r"[㐀-鿿]+|[^\W㐀-鿿]+|[^\w\s]")
+_CHINESE = re.compile(f"[{HAN}]")
+_PIECE = re.compile(rf"[{HAN}]+|[^\W{HAN}]+|[^\w\s]")
 
 
 def split_text(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rejoinder.errors import UserError
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
+from rejoinder.text import WORD_OR_MARK
 
 Rows = NDArray[np.intp]
 
@@ -138,7 +139,7 @@ def similar_by_words(most: int = 500, champions: int = CHAMPIONS) -> Similar:
     def search(cuts: Sequence[Cut], wrong: Sequence[tuple[str, ...]]) -> Iterator[Rows]:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+")
+        vectors = TfidfVectorizer(sublinear_tf=True, token_pattern=WORD_OR_MARK)
         index = _keep_champions(vectors.fit_transform([ways[0] for ways in wrong]).T.tocsr(), champions)
         for start in range(0, len(cuts), 64):
             contexts = [" ".join(text for _, text in cut.turns) for cut in cuts[start : start + 64]]
