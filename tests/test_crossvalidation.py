@@ -102,9 +102,21 @@ def test_what_is_finished_stays_and_what_has_changed_is_done_again(cli, data, tm
     assert done_again()
     assert done_again("--seed", 1)
     assert done_again("--folds", 3, "--seed", 1)
-    (run.parent / "both.yaml").write_text("not a card")
-    assert done_again("--folds", 3, "--seed", 1)
-    assert not done_again("--folds", 3, "--seed", 1)
+
+
+def test_a_persons_files_are_not_written_over(cli, data, tmp_path, save):
+    """Such as the recipe itself, in the folder that the runs go to."""
+    recipe = save("mine.yaml", "{about: '', system: mean-judge}")
+    command = ("crossvalidate", recipe, "--task", data / "train_en.json", "--out")
+    code, _, err = cli(*command, tmp_path)
+    assert (code, err) == (2, f"error: {recipe}: is no card of a cross-validation, and would be overwritten\n")
+    assert recipe.read_text() == "{about: '', system: mean-judge}"
+    (tmp_path / "out").mkdir()
+    run = save("out/mine.json", "precious")
+    code, _, err = cli(*command, run.parent)
+    assert (code, err) == (2, f"error: {run}: would be overwritten, and {run.with_suffix('.yaml')} does not know it\n")
+    assert run.read_text() == "precious"
+    assert [path.name for path in run.parent.iterdir()] == ["mine.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b"PK damaged", None])

@@ -159,6 +159,9 @@ def test_inputs_are_not_written_over(tmp_path):
     for out in (tmp_path / "chats.csv", tmp_path / "x" / ".." / "chats.csv"):
         with pytest.raises(BadInputError, match="would be overwritten"):
             spare_inputs(out, None, tmp_path / "chats.csv")
+    (tmp_path / "model.yaml").touch()
+    with pytest.raises(BadInputError, match="would be overwritten"):
+        spare_inputs(tmp_path / "model.yaml", tmp_path)
 
 
 def test_messages_hold_nothing_that_steers_a_terminal():

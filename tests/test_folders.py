@@ -11,8 +11,30 @@ def test_a_staged_folder_takes_the_place_of_the_old_one(tmp_path):
         with staged_folder(out, mark="mark", kept="kept") as stage:
             (stage / "mark").write_text(content)
             (stage / content).touch()
-    assert {path.name for path in out.iterdir()} == {"mark", "second"}
+    assert {path.name for path in out.iterdir()} == {"mark", "second", ".written"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "letters/home.txt"])
+def test_a_folder_with_a_persons_files_is_not_replaced(tmp_path, complaint, name):
+    out, written = tmp_path / "out", []
+
+    def write(later=()):
+        with staged_folder(out, mark="mark", kept="", later=later) as stage:
+            (stage / "mark").touch()
+            written.append(stage)
+
+    write()
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).write_text("precious")
+    first = name.partition("/")[0]
+    lost = "which was not written with it and would be lost; give another folder"
+    assert complaint(write) == f"out: holds {first}, {lost}"
+    assert ((out / name).read_text(), len(written)) == ("precious", 1)
+    (out / ".written").unlink()
+    assert complaint(write, later=(first,)) == f"out: holds mark, {lost}"
+    (out / "mark").unlink()
+    assert complaint(write, later=(first,)) == "out: is not empty; give another folder, so that nothing is mixed up"
 
 
 def test_what_a_killed_process_left_is_not_mixed_in(tmp_path):

@@ -71,6 +71,18 @@ def test_a_folder_of_something_else_is_no_place_to_work_in(cli, tmp_path, save):
     assert cli(*arguments, tmp_path / "work")[0] == 0
 
 
+def test_a_model_is_replaced_and_what_lies_beside_it_is_not(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    command = ("--task", tmp_path / "train", "--out", tmp_path / "m")
+    assert cli("train", "bm25", *command)[0] == 0
+    assert cli("train", "tfidf", *command)[0] == 0
+    assert load_model(tmp_path / "m")[0].recipe.name == "tfidf"
+    diary = save("m/diary.txt", "dear diary")
+    code, _, err = cli("train", "bm25", *command)
+    assert (code, "m: holds diary.txt, which was not written with it and would be lost" in err) == (2, True), err
+    assert (diary.read_text(), load_model(tmp_path / "m")[0].recipe.name) == ("dear diary", "tfidf")
+
+
 def test_a_model_of_an_unknown_system_is_named(cli, tmp_path):
     a_task(tmp_path / "train")
     assert cli("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")[0] == 0

@@ -20,7 +20,7 @@ from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.files import fingerprint as fingerprint_of
 from rejoinder.recipe import Recipe, make_system, read_recipe
-from rejoinder.records import write_yaml
+from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.system import JudgementSystem, Lesson, needed_extra
@@ -167,24 +167,26 @@ def write_crossvalidated(
     if also is not None:
         recipe = msgspec.structs.replace(recipe, name=f"{recipe.name}+{also.name}")
     card = FoldsCard(recipe=recipe, folds=folds, task=fingerprint, also=also.fingerprint if also else "", parts=parts)
-    finished = _find_finished(out, card)
+    before = _read_card(out, recipe.name)
+    finished = _find_finished(out, card, before)
     if finished is not None:
         return finished, (f"{finished}: finished before, by the same recipe on the same dialogues; kept",)
     work = out / f".{recipe.name}-{crc32(msgspec.json.encode(card)):08x}"
     run, done = crossvalidate(recipe, task, folds, work, watch, also.task if also else None)
     asked = task.unanswered()
     format_ = default_format(run, asked)
-    path = out / f"{recipe.name}.{'json' if format_ == 'dialeval' else format_}"
-    write_run(path, run, asked, format_)
+    name = f"{recipe.name}.{'json' if format_ == 'dialeval' else format_}"
+    write_run(work / name, run, asked, format_)
     card = msgspec.structs.replace(
         card,
         training_seconds=[round(fold.training_seconds, 2) for fold in done],
         judging_seconds=[round(fold.judging_seconds, 2) for fold in done],
-        run={path.name: fingerprint_of(path)},
+        run={name: fingerprint_of(work / name)},
     )
     write_yaml(out / f"{recipe.name}.yaml", card)
+    (work / name).replace(out / name)
     shutil.rmtree(work)
-    return path, run.notes
+    return out / name, run.notes
 
 
 def _parts(recipe: Recipe) -> list[Recipe]:
@@ -192,13 +194,23 @@ def _parts(recipe: Recipe) -> list[Recipe]:
     return [*parts, *(deeper for part in parts for deeper in _parts(part))]
 
 
-def _find_finished(out: Path, wanted: FoldsCard) -> Path | None:
-    """Return the run that an earlier time wrote by this card, if it is still what was written."""
+def _read_card(out: Path, name: str) -> FoldsCard | None:
+    """Return what is known of an earlier run of this name; files that are none are not written over."""
+    path = out / f"{name}.yaml"
     try:
-        card = msgspec.yaml.decode((out / f"{wanted.recipe.name}.yaml").read_bytes(), type=FoldsCard)
-    except (OSError, msgspec.DecodeError):
-        return None
-    if msgspec.structs.replace(card, training_seconds=[], judging_seconds=[], run={}) != wanted:
+        card = read_yaml(path, FoldsCard) if path.exists() else None
+    except BadInputError:
+        raise BadInputError(path, "is no card of a cross-validation, and would be overwritten") from None
+    for ending in ("json", "parquet"):
+        run = out / f"{name}.{ending}"
+        if run.exists() and (card is None or run.name not in card.run):
+            raise BadInputError(run, f"would be overwritten, and {path} does not know it")
+    return card
+
+
+def _find_finished(out: Path, wanted: FoldsCard, card: FoldsCard | None) -> Path | None:
+    """Return the run that an earlier time wrote by this card, if it is still what was written."""
+    if card is None or msgspec.structs.replace(card, training_seconds=[], judging_seconds=[], run={}) != wanted:
         return None
     paths = [
         out / name for name, own in card.run.items() if (out / name).is_file() and fingerprint_of(out / name) == own

@@ -120,9 +120,9 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def spare_inputs(out: Path, *inputs: Path | None) -> None:
-    """Refuse to write over what is read."""
-    for given in inputs:
-        if given is not None and out.resolve() == given.resolve():
+    """Refuse to write over what is read: a file, a folder, or a file in it."""
+    for given in filter(None, inputs):
+        if out.resolve() == given.resolve() or (out.is_file() and given.resolve() in out.resolve().parents):
             raise BadInputError(out, "would be overwritten; name another file to write")
 
 

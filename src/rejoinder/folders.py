@@ -19,14 +19,20 @@ def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] =
         shutil.rmtree(folder / part, ignore_errors=True)
 
 
+_WRITTEN = ".written"
+"""A file that lists what a staged folder held when it was done."""
+
+
 @contextmanager
-def staged_folder(out: Path, mark: str, kept: str) -> Iterator[Path]:
+def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) -> Iterator[Path]:
     """Yield a folder that takes the place of `out` when all went well.
 
-    `out` must be new, empty or hold `mark` from an earlier time. After a failure `out` is as it was, and of the staged
-    folder only `kept` is left, for the next attempt, if it holds more than a note of what it is for.
+    `out` must be new, empty or hold `mark` from an earlier time, and nothing but what was written there then, or
+    `later`. After a failure `out` is as it was, and of the staged folder only `kept` is left, for the next attempt, if
+    it holds more than a note of what it is for.
     """
     clear_folder(out, mark)
+    _refuse_others(out, later)
     if out.resolve() == Path.cwd():
         raise BadInputError(out, "is the folder you are in; give another, which can be replaced as a whole")
     shown, out = out, out.resolve()
@@ -40,11 +46,23 @@ def staged_folder(out: Path, mark: str, kept: str) -> Iterator[Path]:
             if sum(path.is_file() for path in stage.rglob("*")) < 2:
                 shutil.rmtree(stage)
             raise
+        (stage / _WRITTEN).write_text("".join(f"{path.name}\n" for path in sorted(stage.iterdir())), "utf-8")
         shutil.rmtree(old, ignore_errors=True)
         if out.exists():
             out.rename(old)
         stage.rename(out)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _refuse_others(folder: Path, later: tuple[str, ...]) -> None:
+    """Refuse a folder that holds what a person may have put there."""
+    known = {_WRITTEN, *later}
+    if (folder / _WRITTEN).is_file():
+        known |= {*(folder / _WRITTEN).read_text("utf-8").splitlines()}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in known) if folder.is_dir() else []
+    if others:
+        problem = f"holds {others[0]}, which was not written with it and would be lost; give another folder"
+        raise BadInputError(folder, problem)
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def train_model(
     )
     if work is not None:
         clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
-    with staged_folder(out, mark=CARD, kept="work") as folder:
+    with staged_folder(out, mark=CARD, kept="work", later=("curve.svg",)) as folder:
         own = work or folder / "work"
         _renew_work(own, card)
         lesson: Any = Lesson(
