@@ -22,7 +22,7 @@ from rejoinder.corpora.entities import Parser
 from rejoinder.corpora.film_memory import FilmMemory
 from rejoinder.corpora.films import KnowledgeBase, read_kb
 from rejoinder.sample import films
-from rejoinder.tasks.film_collection import FilmRecipe, gather_sources, write_tasks
+from rejoinder.tasks.film_collection import FilmPlan, gather_sources, write_tasks
 from rejoinder.tasks.selection import SelectionTask, load_selection_task
 
 REJOINDER = Path(PYTHON).parent / "rejoinder"
@@ -72,7 +72,7 @@ def build(out: str, kb: str, ratings: str, dialogues: int, questions: int) -> in
     """Build all but the third task small, and that one large."""
     sources = gather_sources(read_kb(Path(kb)), Path(ratings), None, None, None, ())
     sizes = {"questions": questions, "recommendations": questions, "evaluation": questions, "joint": 100}
-    recipe = FilmRecipe(dialogues=dialogues, **sizes)
+    recipe = FilmPlan(dialogues=dialogues, **sizes)
     return sum(write_tasks(Path(out), sources, recipe, lambda _: None).values())
 
 

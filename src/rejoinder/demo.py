@@ -34,7 +34,7 @@ from rejoinder.systems.retrieval import Bm25, Random, Tfidf
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
-from rejoinder.tasks.film_collection import FilmRecipe, gather_sources, write_tasks
+from rejoinder.tasks.film_collection import FilmPlan, gather_sources, write_tasks
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.tasks.selection import SelectionTask, load_selection_task
 
@@ -180,7 +180,7 @@ def _contest(comparison: Comparison, first: str, second: str, measure: str) -> s
 def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:
     """Answer questions about the sample films, and recommend some."""
     sample, folder = out / "sample" / "films", out / "tasks" / "films"
-    sizes = FilmRecipe(
+    sizes = FilmPlan(
         questions=5 * size, recommendations=5 * size, dialogues=4, discussions=4, joint=4, evaluation=size, seed=seed
     )
     sources = gather_sources(read_kb(sample / "movie_kb.txt"), sample / "ratings.csv", None, None, None, ())

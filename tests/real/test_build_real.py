@@ -10,7 +10,8 @@ from rejoinder.corpora.irc import read_log
 from rejoinder.corpora.link_files import annotation_files, read_annotations
 from rejoinder.corpora.ubuntu import addressee
 from rejoinder.tasks.knowledge import knowledge_files, read_pages
-from rejoinder.tasks.ubuntu import Recipe, build_subtasks, find_logs, gather, split_by_day
+from rejoinder.tasks.ubuntu import UbuntuPlan, build_subtasks, split_by_day
+from rejoinder.tasks.ubuntu_logs import find_logs, gather
 
 DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 LINKS = DATA / "irc-links" / "train"
@@ -45,7 +46,7 @@ def test_real_dialogues_pass_every_filter(gathered):
 
 
 def test_real_tasks_keep_their_promises(gathered):
-    tasks = {(s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=3, pool_size=20_000))}
+    tasks = {(s, side): task for s, side, task in build_subtasks(gathered, UbuntuPlan(seed=3, pool_size=20_000))}
     days = {
         side: {one.day for one in dialogues}
         for side, dialogues in split_by_day(gathered.dialogues, (0.8, 0.1, 0.1)).items()

@@ -12,7 +12,8 @@ from rejoinder.systems.abstain import Abstain
 from rejoinder.systems.ensemble import Ensemble
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf
 from rejoinder.systems.system import Lesson
-from rejoinder.tasks.ubuntu import Recipe, build_subtasks, find_logs, gather
+from rejoinder.tasks.ubuntu import UbuntuPlan, build_subtasks
+from rejoinder.tasks.ubuntu_logs import find_logs, gather
 
 DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 LINKS = DATA / "irc-links" / "train"
@@ -30,7 +31,7 @@ def tasks():
         seed=0,
         advance=lambda _: None,
     )
-    return {(s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=3, pool_size=20_000))}
+    return {(s, side): task for s, side, task in build_subtasks(gathered, UbuntuPlan(seed=3, pool_size=20_000))}
 
 
 def lesson(tasks, subtask):

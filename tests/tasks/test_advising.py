@@ -7,7 +7,7 @@ from rejoinder.corpora.advising import read_advising, read_courses
 from rejoinder.files import BadInputError
 from rejoinder.sample import advising as sample
 from rejoinder.tasks.advising import divide, versions
-from rejoinder.tasks.collection import AdvisingRecipe, write_advising
+from rejoinder.tasks.collection import AdvisingPlan, write_advising
 from rejoinder.tasks.selection import load_selection_task
 
 
@@ -21,7 +21,7 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope="module")
 def built(raw, tmp_path_factory):
     out = tmp_path_factory.mktemp("built")
-    write_advising(out, *raw, AdvisingRecipe(seed=1, train_size=400), lambda _: None)
+    write_advising(out, *raw, AdvisingPlan(seed=1, train_size=400), lambda _: None)
     return out
 
 
@@ -112,6 +112,6 @@ def test_the_disjoint_test_set_shares_no_conversation_with_train(built, raw):
 
 
 def test_building_twice_gives_the_same_bytes(built, raw, tmp_path):
-    write_advising(tmp_path, *raw, AdvisingRecipe(seed=1, train_size=400), lambda _: None)
+    write_advising(tmp_path, *raw, AdvisingPlan(seed=1, train_size=400), lambda _: None)
     for path in tmp_path.rglob("*.*"):
         assert path.read_bytes() == (built / path.relative_to(tmp_path)).read_bytes(), path.name

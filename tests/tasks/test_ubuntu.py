@@ -3,66 +3,27 @@ import numpy as np
 import pytest
 
 from rejoinder.corpora.irc import read_log
-from rejoinder.corpora.link_files import conversations, read_annotations
 from rejoinder.corpora.ubuntu import addressee
 from rejoinder.files import BadInputError
 from rejoinder.measures.selection import score
-from rejoinder.sample import irc
 from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.system import Lesson
 from rejoinder.tasks.collection import write_ubuntu
 from rejoinder.tasks.description import Overlap, overlap
 from rejoinder.tasks.selection import NONE, load_selection_task
-from rejoinder.tasks.ubuntu import (
-    Gathered,
-    Recipe,
-    Reservoir,
-    build_subtasks,
-    find_logs,
-    gather,
-    split_by_day,
-    training_replies,
-)
+from rejoinder.tasks.ubuntu import UbuntuPlan, build_subtasks, split_by_day, training_replies
 
-
-def true_links(path, posts):
-    return read_annotations(path.with_name(path.name.replace(".raw.txt", ".annotation.txt")))
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("logs")
-    irc.write(folder, 30_000, seed=4)
-    return find_logs([folder])
-
-
-@pytest.fixture(scope="module")
-def gathered(logs) -> Gathered:
-    return gather(logs, true_links, pool_size=6_000, seed=1, advance=lambda _: None, turns=True)
+PLAN = UbuntuPlan(seed=1, pool_size=6_000)
 
 
 @pytest.fixture(scope="module")
 def tasks(gathered):
-    return {
-        (subtask, split): task for subtask, split, task in build_subtasks(gathered, Recipe(seed=1, pool_size=6_000))
-    }
+    return {(subtask, split): task for subtask, split, task in build_subtasks(gathered, PLAN)}
 
 
 def correct_texts(task):
     texts = task.options["text"]
     return [texts.gather(rows).to_list() for rows in task.examples["correct"]]
-
-
-def test_annotations_are_no_logs(logs):
-    assert logs
-    assert all(path.name.endswith(".raw.txt") for path in logs)
-
-
-def test_the_funnel_adds_up(gathered):
-    funnel = gathered.funnel
-    assert funnel.kept == len(gathered.dialogues)
-    assert funnel.conversations == funnel.kept + sum(funnel.removed.values())
-    assert {"directed", "participants", "short"} <= set(funnel.removed)
 
 
 def test_turns_to_train_on_are_of_training_days_alone(gathered):
@@ -179,7 +140,7 @@ def test_ids_are_like_the_tracks(tasks):
 
 
 def test_the_same_seed_gives_the_same_tasks(gathered, tasks):
-    for subtask, split, task in build_subtasks(gathered, Recipe(seed=1, pool_size=6_000)):
+    for subtask, split, task in build_subtasks(gathered, PLAN):
         assert task.examples.equals(tasks[subtask, split].examples)
         assert task.options.equals(tasks[subtask, split].options)
 
@@ -187,7 +148,7 @@ def test_the_same_seed_gives_the_same_tasks(gathered, tasks):
 def test_hard_options_are_nearer_to_the_context(gathered, tasks, tmp_path):
     ranker = Tfidf(Tfidf.Settings())
     ranker.fit(Lesson(train=tasks[1, "train"], work=tmp_path))
-    hard = {(s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=1, pool_size=6_000, hard=True))}
+    hard = {(s, side): task for s, side, task in build_subtasks(gathered, msgspec.structs.replace(PLAN, hard=True))}
     figures = [
         np.mean(score(ranker.predict(task[1, "train"]), task[1, "train"].truth(), ["MRR"])["MRR"])
         for task in (tasks, hard)
@@ -197,35 +158,17 @@ def test_hard_options_are_nearer_to_the_context(gathered, tasks, tmp_path):
 
 def test_every_cut_makes_more_training_examples_only(gathered, tasks):
     more = {
-        (s, side): task for s, side, task in build_subtasks(gathered, Recipe(seed=1, pool_size=6_000, every_cut=True))
+        (s, side): task for s, side, task in build_subtasks(gathered, msgspec.structs.replace(PLAN, every_cut=True))
     }
     assert more[1, "train"].examples.height > 2 * tasks[1, "train"].examples.height
     assert more[1, "test"].examples.height == tasks[1, "test"].examples.height
-
-
-def test_a_channel_where_nobody_answers_says_so(tmp_path, logs):
-    log = tmp_path / "2013-01-01.quiet.txt"
-    log.write_text("[10:00] <ann> hello?\n[10:05] <ann> anybody here?\n")
-    with pytest.raises(BadInputError, match=r"none of 1 conversation passes the filters: not exactly two participants"):
-        gather([log], lambda path, posts: [(0, 0), (0, 1)], 10, 0, lambda _: None)
-
-
-def test_a_reservoir_is_a_uniform_sample_without_repetitions():
-    kept = np.zeros(60)
-    for seed in range(400):
-        reservoir = Reservoir(15, seed)
-        for number in [*range(60), *range(60)]:
-            reservoir.add(str(number))
-        assert len(set(reservoir.kept)) == len(reservoir.kept) == 15
-        kept[[int(text) for text in reservoir.kept]] += 1
-    assert kept.min() > 50
 
 
 def test_the_collection_is_complete_and_described(gathered, tmp_path):
     import polars as pl
 
     knowledge = pl.DataFrame({"title": ["ls.1"], "text": ["list files"]})
-    description = write_ubuntu(tmp_path, gathered, Recipe(seed=1, pool_size=6_000), knowledge, lambda _: None)
+    description = write_ubuntu(tmp_path, gathered, PLAN, knowledge, lambda _: None)
     subtasks = {f"subtask_{n}/{s}" for n in (1, 2, 4, 5) for s in ("train", "dev", "test")}
     assert set(description.tasks) == {*subtasks, "turns/train"}
     five, one = (load_selection_task(tmp_path / f"subtask_{n}/dev") for n in (5, 1))
@@ -241,14 +184,14 @@ def test_the_collection_is_complete_and_described(gathered, tmp_path):
         <= description.overlaps["test"].replies
     )
     again = tmp_path / "again"
-    write_ubuntu(again, gathered, Recipe(seed=1, pool_size=6_000), knowledge, lambda _: None)
+    write_ubuntu(again, gathered, PLAN, knowledge, lambda _: None)
     for path in again.rglob("*.*"):
         assert path.read_bytes() == (tmp_path / path.relative_to(again)).read_bytes(), path.name
 
 
 def test_known_replies_can_be_left_out_of_dev_and_test(gathered, tasks):
-    recipe = Recipe(seed=1, pool_size=6_000, drop_known=True)
-    strict = {(subtask, split): task for subtask, split, task in build_subtasks(gathered, recipe)}
+    plan = msgspec.structs.replace(PLAN, drop_known=True)
+    strict = {(subtask, split): task for subtask, split, task in build_subtasks(gathered, plan)}
     for subtask in (1, 2, 4):
         assert strict[subtask, "train"].examples.equals(tasks[subtask, "train"].examples)
     answers = {split: [text for (text,) in correct_texts(strict[1, split])] for split in ("train", "dev", "test")}
@@ -257,48 +200,3 @@ def test_known_replies_can_be_left_out_of_dev_and_test(gathered, tasks):
         found = overlap(answers["train"], before[split])
         assert 0 < found.alike < found.replies
         assert overlap(answers["train"], answers[split]) == Overlap(found.replies - found.alike, 0, 0)
-
-
-def test_two_logs_of_one_name_are_refused_and_one_given_twice_is_taken_once(save, tmp_path, complaint):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        save(f"{name}/2013-01-01.txt", f"[00:00] <x> hi, {name}")
-    problem = "is named 2013-01-01 too; give one of them another name"
-    assert problem in complaint(find_logs, [tmp_path])
-    assert find_logs([tmp_path / "a", tmp_path / "a" / "2013-01-01.txt"]) == [tmp_path / "a" / "2013-01-01.txt"]
-    save("b/2013-01-01.txt", "[00:00] <x> hi, a")
-    assert find_logs([tmp_path]) == [tmp_path / "a" / "2013-01-01.txt"]
-
-
-def test_messages_that_stand_in_two_logs_are_used_once(logs, tmp_path):
-    """An excerpt under another name, a whole day under another date, and a day that only sends one message twice."""
-    first, second, *_ = (log.read_text("utf-8").splitlines(keepends=True) for log in logs)
-    names = {f"{logs[0].name[:10]}.a-part.raw.txt": first[200:500], "2031-01-01.again.raw.txt": second}
-    for name, lines in names.items():
-        (tmp_path / name).write_text("".join(lines))
-        everything = "".join(f"{line} {line} -\n" for line in range(len(lines)))
-        (tmp_path / name.replace("raw", "annotation")).write_text(everything)
-    plain = gather(logs, true_links, pool_size=6_000, seed=1, advance=lambda _: None, turns=True)
-    given = [*logs, *(tmp_path / name for name in names)]
-    found = gather(given, true_links, pool_size=6_000, seed=1, advance=lambda _: None, turns=True)
-    assert [support.dialogue for support in found.dialogues] == [support.dialogue for support in plain.dialogues]
-    assert found.utterances == plain.utterances
-    assert {day: cuts for day, cuts in found.replies.items() if cuts} == plain.replies
-    assert found.notes == [f"{name}: other logs hold all of it too; it was left out" for name in names]
-    assert plain.notes == []
-
-
-def test_of_a_log_that_shares_some_messages_the_other_conversations_are_used(logs, tmp_path):
-    """The day before holds this one's first 1,500 lines."""
-    lines, links = logs[0].read_text("utf-8").splitlines(keepends=True), true_links(logs[0], ())
-    (tmp_path / "2011-12-31.raw.txt").write_text("".join(lines[:1_500]))
-    early = "".join(f"{a} {b} -\n" for a, b in links if b < 1_500)
-    (tmp_path / "2011-12-31.annotation.txt").write_text(early)
-    alone = gather([logs[0]], true_links, pool_size=6_000, seed=1, advance=lambda _: None)
-    both = gather([logs[0], tmp_path / "2011-12-31.raw.txt"], true_links, 6_000, 1, lambda _: None)
-    late = {number for number, talk in enumerate(conversations(links), 1) if min(talk) >= 1_500}
-    expected = [found.messages for found in alone.dialogues if int(found.dialogue.id.rpartition("-")[2]) in late]
-    assert [found.messages for found in both.dialogues if found.day == "2012-01-01"] == expected
-    assert 0 < len(expected) < len(alone.dialogues)
-    (note,) = both.notes
-    assert note.startswith(f"{logs[0].name}: another log holds ")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rejoinder.corpora.irc import Post
     from rejoinder.tasks.collection import Description
-    from rejoinder.tasks.ubuntu import Links
+    from rejoinder.tasks.ubuntu_logs import Links
 
 build = typer.Typer(help="Build tasks from raw sources.", no_args_is_help=True)
 importing = typer.Typer(help="Read official files, or a team's own, into task folders.", no_args_is_help=True)
@@ -92,12 +92,13 @@ def ubuntu(
     from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.collection import write_ubuntu
-    from rejoinder.tasks.ubuntu import Recipe, check_days, find_logs, gather
+    from rejoinder.tasks.ubuntu import UbuntuPlan, check_days
+    from rejoinder.tasks.ubuntu_logs import days_of, find_logs, gather
 
     found = find_logs(logs)
-    check_days(found)
+    check_days(days_of(found))
     pages = _knowledge(knowledge)
-    recipe = Recipe(
+    plan = UbuntuPlan(
         seed=seed,
         candidates=candidates,
         pool_size=pool_size,
@@ -111,7 +112,7 @@ def ubuntu(
                 drop_others(stage / "links", model, found)
             gathered = gather(found, _linker(model, links, stage / "links"), pool_size, seed, advance, turns)
         with progress("building subtasks", 9) as advance:
-            description = write_ubuntu(stage, gathered, recipe, pages, advance)
+            description = write_ubuntu(stage, gathered, plan, pages, advance)
     _tell(description, out)
 
 
@@ -185,13 +186,13 @@ def advising(
     from rejoinder.corpora.advising import read_advising, read_courses
     from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
-    from rejoinder.tasks.collection import AdvisingRecipe, write_advising
+    from rejoinder.tasks.collection import AdvisingPlan, write_advising
 
     records = list(read_advising(dialogues))
     known = None if courses is None else read_courses(courses)
-    recipe = AdvisingRecipe(seed=seed, train_size=train_size, candidates=candidates, hard=negatives == "hard")
+    plan = AdvisingPlan(seed=seed, train_size=train_size, candidates=candidates, hard=negatives == "hard")
     with staged_folder(out, mark="description.json", kept="") as stage, progress("building subtasks", 4) as advance:
-        description = write_advising(stage, records, known, recipe, advance)
+        description = write_advising(stage, records, known, plan, advance)
     _tell(description, out)
 
 
@@ -290,7 +291,7 @@ def apply_links(
     """Write the links of each log to NAME.annotation.txt."""
     from rejoinder.corpora.disentangle import apply_command
     from rejoinder.report.terminal import progress
-    from rejoinder.tasks.ubuntu import find_logs
+    from rejoinder.tasks.ubuntu_logs import find_logs
 
     found = find_logs(logs)
     with progress("untangling logs", len(found)) as advance:

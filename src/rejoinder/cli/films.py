@@ -62,11 +62,11 @@ def movies(
     from rejoinder.corpora.films import read_kb
     from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
-    from rejoinder.tasks.film_collection import FilmRecipe, gather_sources, write_tasks
+    from rejoinder.tasks.film_collection import FilmPlan, gather_sources, write_tasks
     from rejoinder.tasks.film_description import FilmDescription, compare_files, write_description
     from rejoinder.tasks.film_transfer import sort_files
 
-    recipe = FilmRecipe(
+    plan = FilmPlan(
         questions=qa_size,
         recommendations=recs_size,
         dialogues=dialogue_size,
@@ -81,8 +81,8 @@ def movies(
     with progress("reading sources", None):
         sources = gather_sources(read_kb(kb, entities), ratings, questions, threads, tags, known)
     with staged_folder(out, mark="description.json", kept="") as stage:
-        with progress("generating exchanges", recipe.exchanges(sources)) as advance:
-            tasks = write_tasks(stage, sources, recipe, advance)
+        with progress("generating exchanges", plan.exchanges(sources)) as advance:
+            tasks = write_tasks(stage, sources, plan, advance)
         found = sources.kb
         users = 0 if sources.likes is None else len(sources.likes)
         compared = compare_files(stage, known, found)

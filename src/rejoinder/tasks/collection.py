@@ -17,6 +17,7 @@ from rejoinder.tasks.description import Diversity, Overlap, describe, overlap
 from rejoinder.tasks.knowledge import write_knowledge
 from rejoinder.tasks.selection import PROFILE_SCHEMA, SelectionTask
 from rejoinder.tasks.ubuntu_corpus import write_test, write_training_pairs
+from rejoinder.tasks.ubuntu_logs import Gathered
 
 Advance = Callable[[int], object]
 
@@ -43,46 +44,46 @@ def save_task(out: Path, card: Card, task: SelectionTask) -> None:
 
 
 def write_ubuntu(
-    out: Path, gathered: ubuntu.Gathered, recipe: ubuntu.Recipe, knowledge: pl.DataFrame | None, advance: Advance
+    out: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan, knowledge: pl.DataFrame | None, advance: Advance
 ) -> Description:
     """Write subtasks 1, 2, 4 and 5 and the Ubuntu Dialogue Corpus setting."""
     built: dict[str, int] = {}
     replies: dict[str, list[str]] = {}
-    for subtask, split, task in ubuntu.build_subtasks(gathered, recipe):
+    for subtask, split, task in ubuntu.build_subtasks(gathered, plan):
         for number in (1, 5) if subtask == 1 and knowledge is not None else (subtask,):
-            save_task(out, _card("ubuntu", number, split, recipe.seed, recipe.hard), task)
+            save_task(out, _card("ubuntu", number, split, plan.seed, plan.hard), task)
             built[f"subtask_{number}/{split}"] = task.examples.height
         if subtask == 1:
             replies[split] = _correct_texts(task)
         advance(1)
     if gathered.replies:
-        built["turns/train"] = _write_turns(out / "turns" / "train", gathered, recipe)
+        built["turns/train"] = _write_turns(out / "turns" / "train", gathered, plan)
     if knowledge is not None:
         write_knowledge(out / "knowledge.parquet", knowledge)
-    _write_ubuntu_corpus(out / "ubuntu_corpus", gathered, recipe)
+    _write_ubuntu_corpus(out / "ubuntu_corpus", gathered, plan)
     description = Description(
         "ubuntu",
         describe(support.messages for support in gathered.dialogues),
         dict(sorted(built.items())),
         {split: overlap(replies["train"], replies[split]) for split in ("dev", "test")},
         _funnel(gathered.funnel),
-        [*gathered.notes, *_short_of(recipe, len(gathered.utterances))],
+        [*gathered.notes, *_short_of(plan, len(gathered.utterances))],
     )
     write_description(out, description)
     return description
 
 
-def _write_turns(folder: Path, gathered: ubuntu.Gathered, recipe: ubuntu.Recipe) -> int:
-    task = ubuntu.training_replies(gathered, recipe.shares)
+def _write_turns(folder: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan) -> int:
+    task = ubuntu.training_replies(gathered, plan.shares)
     task.save(folder)
-    write_card(folder, Card("ubuntu", 1, "train", task.examples.height, task.options.height, recipe.seed))
+    write_card(folder, Card("ubuntu", 1, "train", task.examples.height, task.options.height, plan.seed))
     return task.examples.height
 
 
-def _short_of(recipe: ubuntu.Recipe, found: int) -> list[str]:
-    if found >= recipe.pool_size:
+def _short_of(plan: ubuntu.UbuntuPlan, found: int) -> list[str]:
+    if found >= plan.pool_size:
         return []
-    return [f"the logs hold {found:,} different utterances, fewer than the {recipe.pool_size:,} wanted for the pool"]
+    return [f"the logs hold {found:,} different utterances, fewer than the {plan.pool_size:,} wanted for the pool"]
 
 
 def _card(dataset: str, subtask: int, split: str, seed: int, hard: bool) -> Card:
@@ -99,18 +100,18 @@ def _funnel(funnel: Funnel) -> dict[str, int]:
     return {"conversations": funnel.conversations, **removed, "kept": funnel.kept}
 
 
-def _write_ubuntu_corpus(out: Path, gathered: ubuntu.Gathered, recipe: ubuntu.Recipe) -> None:
+def _write_ubuntu_corpus(out: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan) -> None:
     """Write the setting of Lowe et al. (2015): labelled pairs to train on, ten options for dev and test."""
-    split = ubuntu.split_by_day(gathered.dialogues, recipe.shares)
-    for side, cuts in ubuntu.cut_sides(split, recipe, ubuntu.side_seeds(recipe.seed, 0)).items():
+    split = ubuntu.split_by_day(gathered.dialogues, plan.shares)
+    for side, cuts in ubuntu.cut_sides(split, plan, ubuntu.side_seeds(plan.seed, 0)).items():
         if side == "train":
-            write_training_pairs(out / "train.csv", cuts, recipe.seed)
+            write_training_pairs(out / "train.csv", cuts, plan.seed)
         else:
-            task = build_task(cuts, ubuntu.replies(split[side]), 10, seed=recipe.seed)
+            task = build_task(cuts, ubuntu.replies(split[side]), 10, seed=plan.seed)
             write_test(out / f"{'valid' if side == 'dev' else side}.csv", task)
 
 
-class AdvisingRecipe(msgspec.Struct, frozen=True, kw_only=True):
+class AdvisingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The choices to be made when building Advising."""
 
     seed: int = 0
@@ -121,24 +122,24 @@ class AdvisingRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_advising(
-    out: Path, records: Sequence[AdvisingRecord], courses: pl.DataFrame | None, recipe: AdvisingRecipe, advance: Advance
+    out: Path, records: Sequence[AdvisingRecord], courses: pl.DataFrame | None, plan: AdvisingPlan, advance: Advance
 ) -> Description:
     """Write subtasks 1, 3, 4 and 5, with an overlapping test set (test_1) and a disjoint one (test_2)."""
-    rng = np.random.default_rng(recipe.seed)
+    rng = np.random.default_rng(plan.seed)
     sides = advising.divide(records, rng)
     wrong = advising.wrong_utterances(sides.wrong)
     splits = {
-        "train": list(advising.sample_partials(sides.train, recipe.train_size, rng)),
+        "train": list(advising.sample_partials(sides.train, plan.train_size, rng)),
         "dev": list(advising.versions(sides.dev, rng)),
         "test_1": list(advising.versions(sides.train[: len(sides.test)], rng)),
         "test_2": list(advising.versions(sides.test, rng)),
     }
     built: dict[str, int] = {}
     for number, (split, partials) in enumerate(splits.items(), 1):
-        for subtask, task in _advising_tasks(partials, wrong, recipe, number):
+        for subtask, task in _advising_tasks(partials, wrong, plan, number):
             if subtask == 5 and courses is None:
                 continue
-            save_task(out, _card("advising", subtask, split, recipe.seed, recipe.hard), task)
+            save_task(out, _card("advising", subtask, split, plan.seed, plan.hard), task)
             built[f"subtask_{subtask}/{split}"] = task.examples.height
         advance(1)
     if courses is not None:
@@ -156,20 +157,20 @@ def write_advising(
 
 
 def _advising_tasks(
-    partials: Sequence[advising.Partial], wrong: list[tuple[str, ...]], recipe: AdvisingRecipe, number: int
+    partials: Sequence[advising.Partial], wrong: list[tuple[str, ...]], plan: AdvisingPlan, number: int
 ) -> Iterator[tuple[int, SelectionTask]]:
-    similar = similar_by_words() if recipe.hard else None
+    similar = similar_by_words() if plan.hard else None
     single = [advising.first_reply_only(partial.cut) for partial in partials]
     one_way = [(text,) for ways in wrong for text in ways]  # in any wording, as the right one is
     profiles = [msgspec.json.encode(partial.profile).decode() for partial in partials]
     for subtask in (1, 3, 4, 5):
         cuts: Sequence[Cut] = [partial.cut for partial in partials] if subtask == 3 else single
-        seed = int(np.random.SeedSequence([recipe.seed, 1 if subtask == 5 else subtask, number]).generate_state(1)[0])
+        seed = int(np.random.SeedSequence([plan.seed, 1 if subtask == 5 else subtask, number]).generate_state(1)[0])
         task = build_task(
             cuts,
             wrong if subtask == 3 else one_way,
-            recipe.candidates,
-            recipe.without_answer if subtask == 4 else 0.0,
+            plan.candidates,
+            plan.without_answer if subtask == 4 else 0.0,
             seed,
             similar,
             first_id=(subtask * 10 + number) * ubuntu.room(len(cuts)) + 1,

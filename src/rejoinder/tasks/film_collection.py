@@ -43,7 +43,7 @@ _FEWEST = 30
 SPLITS = ("train", "dev", "test")
 
 
-class FilmRecipe(msgspec.Struct, frozen=True, kw_only=True):
+class FilmPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes, as in the paper."""
 
     questions: int = 96_000
@@ -104,18 +104,18 @@ def gather_sources(
     )
 
 
-def write_tasks(out: Path, sources: Sources, recipe: FilmRecipe, advance: Advance) -> dict[str, int]:
+def write_tasks(out: Path, sources: Sources, plan: FilmPlan, advance: Advance) -> dict[str, int]:
     """Write every task and split, and return how many examples each has."""
-    kb, seed = sources.kb, recipe.seed
+    kb, seed = sources.kb, plan.seed
     write_films(out / FILMS, kb)
     batches: dict[tuple[int, str], Iterator[Batch]] = {}
-    for split, asked in _questions(sources, recipe).items():
+    for split, asked in _questions(sources, plan).items():
         batches[1, split] = _asked(kb, asked, sources.patterns, _rng(seed, 1, split))
     users = {} if sources.likes is None else divide_users(sources.likes, _rng(seed, 2, "users"))
     for split, likes in users.items():
-        size = recipe.sizes(recipe.recommendations)[split]
+        size = plan.sizes(plan.recommendations)[split]
         batches[2, split] = _recommended(kb, likes, size, _rng(seed, 2, split))
-        size = recipe.sizes(recipe.dialogues)[split]
+        size = plan.sizes(plan.dialogues)[split]
         batches[3, split] = _conversed(kb, likes, size, _rng(seed, 3, split))
     built = {}
     for (task, split), made in batches.items():
@@ -123,8 +123,8 @@ def write_tasks(out: Path, sources: Sources, recipe: FilmRecipe, advance: Advanc
         built[f"task_{task}/{split}"] = _write(folder, kb, made, advance)
         _write_card(folder, task, split, built[f"task_{task}/{split}"], len(kb), seed)
     if sources.discussions:
-        built |= _write_discussions(out, sources, recipe, advance)
-    for split, size in recipe.sizes(recipe.joint).items():
+        built |= _write_discussions(out, sources, plan, advance)
+    for split, size in plan.sizes(plan.joint).items():
         folder = out / "task_5" / split
         built[f"task_5/{split}"], options = write_joint(out, split, size, _rng(seed, 5, split), advance)
         _write_card(folder, 5, split, built[f"task_5/{split}"], options, seed)
@@ -149,9 +149,9 @@ def _write(folder: Path, kb: KnowledgeBase, batches: Iterator[Batch], advance: A
     return writer.examples
 
 
-def _questions(sources: Sources, recipe: FilmRecipe) -> dict[str, Questions]:
+def _questions(sources: Sources, plan: FilmPlan) -> dict[str, Questions]:
     """Choose the questions of each split; where they run out, training questions are asked again, in drawn words."""
-    rng = _rng(recipe.seed, 1, "split")
+    rng = _rng(plan.seed, 1, "split")
     asked = all_questions(sources.kb, sources.patterns)
     allowed = ~np.isin(asked.keys(sources.kb), np.fromiter(sources.held_out, np.int64))
     asked = asked.take(np.flatnonzero(allowed))
@@ -159,10 +159,10 @@ def _questions(sources: Sources, recipe: FilmRecipe) -> dict[str, Questions]:
         raise UserError(
             f"the knowledge base answers {counted(len(asked), 'question')}; it takes {_FEWEST} to divide them"
         )
-    evaluation = min(recipe.evaluation, len(asked) // 10)
-    asked = mixed(asked, sources.patterns, recipe.questions + 2 * evaluation, rng)
-    dev, test, train = divide(asked, [evaluation, evaluation], recipe.by_entity, rng)
-    more = rng.integers(len(train), size=recipe.questions - len(train)) if len(train) < recipe.questions else ()
+    evaluation = min(plan.evaluation, len(asked) // 10)
+    asked = mixed(asked, sources.patterns, plan.questions + 2 * evaluation, rng)
+    dev, test, train = divide(asked, [evaluation, evaluation], plan.by_entity, rng)
+    more = rng.integers(len(train), size=plan.questions - len(train)) if len(train) < plan.questions else ()
     return {"train": train.take(np.append(np.arange(len(train)), more).astype(np.int64)), "dev": dev, "test": test}
 
 
@@ -189,17 +189,15 @@ def _conversed(kb: KnowledgeBase, likes: Ragged, size: int, rng: np.random.Gener
         yield converse(kb, script, rng)
 
 
-def _write_discussions(out: Path, sources: Sources, recipe: FilmRecipe, advance: Advance) -> dict[str, int]:
-    rng = _rng(recipe.seed, 4, "split")
-    splits, wrong = divide_discussions(
-        sources.discussions, recipe.discussions, recipe.evaluation, recipe.candidates, rng
-    )
+def _write_discussions(out: Path, sources: Sources, plan: FilmPlan, advance: Advance) -> dict[str, int]:
+    rng = _rng(plan.seed, 4, "split")
+    splits, wrong = divide_discussions(sources.discussions, plan.discussions, plan.evaluation, plan.candidates, rng)
     parser = Parser(sources.kb.entities, sources.kb.rank)
     built = {}
     for split in SPLITS:
         folder = out / "task_4" / split
         examples, options = write_talk(folder, splits[split], wrong.get(split, ()), parser)
-        _write_card(folder, 4, split, examples, options, recipe.seed)
+        _write_card(folder, 4, split, examples, options, plan.seed)
         built[f"task_4/{split}"] = examples
         advance(examples)
     return built
