@@ -1,7 +1,7 @@
 """Compare runs by every measure: means, intervals, tests, tie groups and how far the measures agree."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -21,7 +21,7 @@ from rejoinder.statistics import (
     randomised_tukey_hsd,
     tie_groups,
 )
-from rejoinder.watch import Watch, unwatched
+from rejoinder.watch import Step, Watch, unwatched
 
 FEWEST_RANKED = 5
 """Runs below which a rank correlation, and still more its interval, says nothing."""
@@ -119,9 +119,7 @@ def compare(
     return Comparison(title, examples, runs, measures, correlate(scores, settings), signature)
 
 
-def _compare_by_measure(
-    scores: Sequence[Scores], settings: Settings, advance: Callable[[int], object]
-) -> list[MeasureComparison]:
+def _compare_by_measure(scores: Sequence[Scores], settings: Settings, advance: Step) -> list[MeasureComparison]:
     rows = np.concatenate([matrix.values for matrix in scores])
     ends = mean_intervals(rows, resamples=settings.resamples, seed=settings.seed)
     borders = np.cumsum([len(matrix.runs) for matrix in scores])[:-1]

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.corpora.films import read_kb
+from rejoinder.corpora.ubuntu import HELPER
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.folders import clear_folder
 from rejoinder.recipe import make_system, read_recipe
@@ -37,6 +38,7 @@ from rejoinder.tasks.build import Cut, build_task
 from rejoinder.tasks.film_collection import FilmPlan, gather_sources, write_tasks
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.tasks.selection import SelectionTask, load_selection_task
+from rejoinder.watch import unheard
 
 Utterances = Sequence[tuple[str, tuple[str, ...]]]
 """A dialogue: each utterance's speaker and all ways to say it."""
@@ -101,8 +103,8 @@ def _selection_tasks(size: int, seed: int) -> dict[str, tuple[str, tuple[Selecti
         for dialogue in advising.dialogues(2 * size, seed + 1)
     ]
     return {
-        "ubuntu_1": ("Ubuntu, subtask 1: 100 candidates", _tasks(ubuntu, "participant_2", seed)),
-        "ubuntu_4": ("Ubuntu, subtask 4: perhaps none", _tasks(ubuntu, "participant_2", seed, without_answer=0.2)),
+        "ubuntu_1": ("Ubuntu, subtask 1: 100 candidates", _tasks(ubuntu, HELPER, seed)),
+        "ubuntu_4": ("Ubuntu, subtask 4: perhaps none", _tasks(ubuntu, HELPER, seed, without_answer=0.2)),
         "advising_1": ("Advising, subtask 1: 100 candidates", _tasks(students, "advisor", seed)),
         "advising_3": ("Advising, subtask 3: paraphrases", _tasks(students, "advisor", seed, paraphrases=5)),
     }
@@ -152,7 +154,7 @@ def _dual_encoder(task: SelectionTask, work: Path, size: int, seed: int) -> Sele
         Cut(tuple((turn.speaker, turn.text) for turn in dialogue.turns[:place]), (dialogue.turns[place].text,))
         for dialogue in irc.dialogues(size, seed + 2)
         for place in range(1, len(dialogue.turns))
-        if dialogue.turns[place].speaker == "participant_2"
+        if dialogue.turns[place].speaker == HELPER
     ]
     wrong = [cut.replies for cut in cuts]
     ranker = make_system(read_recipe("dual-encoder-small"))
@@ -184,7 +186,7 @@ def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:
         questions=5 * size, recommendations=5 * size, dialogues=4, discussions=4, joint=4, evaluation=size, seed=seed
     )
     sources = gather_sources(read_kb(sample / "movie_kb.txt"), sample / "ratings.csv", None, None, None, ())
-    write_tasks(folder, sources, sizes, lambda _: None)
+    write_tasks(folder, sources, sizes, unheard)
     look_up: list[SelectionSystem] = [Random(Random.Settings(seed)), FilmAnswers(FilmAnswers.Settings())]
     recommenders: list[SelectionSystem] = [
         FilmRecommender(FilmRecommender.Settings(method)) for method in ("popularity", "svd", "mixture")

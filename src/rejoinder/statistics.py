@@ -6,7 +6,7 @@ test.p[i, j], test.effect_size[i, j], tie_groups(means, test.p)
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from statistics import NormalDist
@@ -17,8 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.watch import Step, unheard
+
 Floats = NDArray[np.float64]
-Advance = Callable[[int], object]
 
 TRIALS = 10_000
 RESAMPLES = 2_000
@@ -57,11 +58,7 @@ class PairedTest(msgspec.Struct, frozen=True):
     exact: bool
 
 
-def _ignore(_: int) -> None:
-    pass
-
-
-def randomised_tukey_hsd(scores: Floats, trials: int = TRIALS, seed: int = 0, advance: Advance = _ignore) -> TukeyHSD:
+def randomised_tukey_hsd(scores: Floats, trials: int = TRIALS, seed: int = 0, advance: Step = unheard) -> TukeyHSD:
     """Test all pairs of runs at once (Carterette 2012, algorithm 1; Sakai 2014, section 4.5).
 
     In every trial each example's scores are permuted among the runs; a pair's p-value is the share of trials whose
@@ -117,7 +114,7 @@ def _all_ranges(scores: Floats) -> Floats:
     return np.asarray(np.ptp(sums, axis=1))
 
 
-def _sampled_ranges(scores: Floats, trials: int, seed: int, advance: Advance) -> Floats:
+def _sampled_ranges(scores: Floats, trials: int, seed: int, advance: Step) -> Floats:
     examples = np.ascontiguousarray((scores - scores.mean(axis=0)).T)
     blocks = [min(_BLOCK, trials - start) for start in range(0, trials, _BLOCK)]
     generators = np.random.SeedSequence(seed).spawn(len(blocks))
@@ -135,7 +132,7 @@ def _sampled_ranges(scores: Floats, trials: int, seed: int, advance: Advance) ->
             raise
 
 
-def _block_ranges(examples: Floats, trials: int, rng: np.random.Generator, advance: Advance, stop: Event) -> Floats:
+def _block_ranges(examples: Floats, trials: int, rng: np.random.Generator, advance: Step, stop: Event) -> Floats:
     """Permute within each example by drawing rows of a table that holds the example under a pool of permutations.
 
     Drawing a row costs a fraction of shuffling anew. Each example's runs are relabelled at random before the pool is
@@ -174,7 +171,7 @@ def _permutation_pool(runs: int, rng: np.random.Generator) -> tuple[NDArray[np.i
 
 
 def mean_intervals(
-    scores: Floats, confidence: float = 1 - ALPHA, resamples: int = RESAMPLES, seed: int = 0, advance: Advance = _ignore
+    scores: Floats, confidence: float = 1 - ALPHA, resamples: int = RESAMPLES, seed: int = 0, advance: Step = unheard
 ) -> tuple[Floats, Floats]:
     """Return the ends of a BCa bootstrap interval for the mean of every row (Efron 1987); rows share the resamples."""
     scores = _matrix(scores)
@@ -208,7 +205,7 @@ def _bca_level(level: float, below: float, acceleration: float) -> float:
     return _NORMAL.cdf(bias + shifted / (1 - acceleration * shifted))
 
 
-def _resampled_means(scores: Floats, resamples: int, seed: int, advance: Advance) -> Floats:
+def _resampled_means(scores: Floats, resamples: int, seed: int, advance: Step) -> Floats:
     """Means of bootstrap samples, resamples x rows: how often each example was drawn, times its scores."""
     examples = scores.shape[1]
     columns = np.ascontiguousarray(scores.T)

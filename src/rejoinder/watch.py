@@ -13,9 +13,15 @@ class Advance(Protocol):
 
 
 Watch = Callable[[str, int | None], AbstractContextManager[Advance]]
+Step = Callable[[int], object]
+"""Called with each amount done by work that has nothing more to say of it."""
 
 
 @contextmanager
 def unwatched(title: str, total: int | None) -> Iterator[Advance]:
     """Tell nobody."""
     yield lambda amount, note="": None
+
+
+def unheard(amount: int) -> None:
+    """Tell nobody."""

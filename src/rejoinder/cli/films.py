@@ -63,7 +63,7 @@ def movies(
     from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.film_collection import FilmPlan, gather_sources, write_tasks
-    from rejoinder.tasks.film_description import FilmDescription, compare_files, write_description
+    from rejoinder.tasks.film_description import FilmDescription, compare_files, describe_films
     from rejoinder.tasks.film_transfer import sort_files
 
     plan = FilmPlan(
@@ -87,7 +87,7 @@ def movies(
         users = 0 if sources.likes is None else len(sources.likes)
         compared = compare_files(stage, known, found)
         counts = (len(found.titles), len(found.film), len(found), users)
-        write_description(stage, FilmDescription(*counts, tasks, compared))
+        describe_films(stage, FilmDescription(*counts, tasks, compared))
     typer.echo((out / "description.md").read_text("utf-8"))
     typer.echo(f"{counted(sum(tasks.values()), 'example')} in {out}", err=True)
 

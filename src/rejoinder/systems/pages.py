@@ -14,11 +14,11 @@ from scipy import sparse
 from rejoinder.arrays import find, read_arrays, write_arrays
 from rejoinder.systems.ranking import best_columns, same_columns
 from rejoinder.systems.words import Matrix, count_tokens
+from rejoinder.tasks.knowledge import SECTION
 
 READ = 2000
 """Characters of a page that are read: a manual page begins with what a command is for."""
 
-_SECTION = re.compile(r"\.[1-9]\w*$")
 _NAME = re.compile(r"[\w][\w.+-]*\w|\w")
 
 
@@ -30,7 +30,7 @@ def split_names(text: str) -> list[str]:
 
 def page_name(title: str) -> str:
     """Return a title as `split_names` would find it: without the section of a manual page, and without spaces."""
-    return _SECTION.sub("", title.lower()).replace(" ", "")
+    return SECTION.sub("", title.lower()).replace(" ", "")
 
 
 class Pages(NamedTuple):

@@ -7,6 +7,8 @@ import msgspec
 from rejoinder import __version__
 from rejoinder.records import read_yaml, write_yaml
 
+SPLITS = ("train", "dev", "test")
+
 
 class Card(msgspec.Struct):
     """Where a task comes from, so that it can be told from another and made again."""

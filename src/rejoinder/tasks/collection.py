@@ -1,6 +1,6 @@
 """Build whole collections: every subtask and split of a data set, knowledge, and a description of what was built."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,17 +9,15 @@ import polars as pl
 
 from rejoinder.corpora.advising import AdvisingRecord
 from rejoinder.corpora.ubuntu import FILTERS, Funnel
-from rejoinder.files import write_atomically
 from rejoinder.tasks import advising, ubuntu
 from rejoinder.tasks.build import Cut, build_task, similar_by_words
 from rejoinder.tasks.card import Card, write_card
-from rejoinder.tasks.description import Diversity, Overlap, describe, overlap
+from rejoinder.tasks.description import Diversity, Overlap, describe, overlap, write_description
 from rejoinder.tasks.knowledge import write_knowledge
 from rejoinder.tasks.selection import PROFILE_SCHEMA, SelectionTask
 from rejoinder.tasks.ubuntu_corpus import write_test, write_training_pairs
 from rejoinder.tasks.ubuntu_logs import Gathered
-
-Advance = Callable[[int], object]
+from rejoinder.watch import Step
 
 
 class Description(msgspec.Struct, omit_defaults=True):
@@ -44,7 +42,7 @@ def save_task(out: Path, card: Card, task: SelectionTask) -> None:
 
 
 def write_ubuntu(
-    out: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan, knowledge: pl.DataFrame | None, advance: Advance
+    out: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan, knowledge: pl.DataFrame | None, advance: Step
 ) -> Description:
     """Write subtasks 1, 2, 4 and 5 and the Ubuntu Dialogue Corpus setting."""
     built: dict[str, int] = {}
@@ -69,7 +67,7 @@ def write_ubuntu(
         _funnel(gathered.funnel),
         [*gathered.notes, *_short_of(plan, len(gathered.utterances))],
     )
-    write_description(out, description)
+    write_description(out, description, _markdown(description))
     return description
 
 
@@ -122,7 +120,7 @@ class AdvisingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_advising(
-    out: Path, records: Sequence[AdvisingRecord], courses: pl.DataFrame | None, plan: AdvisingPlan, advance: Advance
+    out: Path, records: Sequence[AdvisingRecord], courses: pl.DataFrame | None, plan: AdvisingPlan, advance: Step
 ) -> Description:
     """Write subtasks 1, 3, 4 and 5, with an overlapping test set (test_1) and a disjoint one (test_2)."""
     rng = np.random.default_rng(plan.seed)
@@ -152,7 +150,7 @@ def write_advising(
         {split: overlap(replies["train"], replies[split]) for split in ("dev", "test_1", "test_2")},
         {name: len(getattr(sides, name)) for name in ("train", "dev", "test", "wrong")},
     )
-    write_description(out, description)
+    write_description(out, description, _markdown(description))
     return description
 
 
@@ -177,14 +175,6 @@ def _advising_tasks(
         )
         table = pl.DataFrame({"id": task.examples["id"], "profile": profiles}, schema=PROFILE_SCHEMA)
         yield subtask, msgspec.structs.replace(task, profiles=table)
-
-
-def write_description(out: Path, description: Description) -> None:
-    """Write `description.json` and `description.md`."""
-    with write_atomically(out / "description.json") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(description)) + b"\n")
-    with write_atomically(out / "description.md") as file:
-        file.write("\n".join(_markdown(description)).encode())
 
 
 def _markdown(description: Description) -> Iterable[str]:

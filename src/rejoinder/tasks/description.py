@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rejoinder.files import write_atomically
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.text import is_chinese
 
@@ -21,6 +23,14 @@ Flags = NDArray[np.bool_]
 
 ALIKE = 0.9
 """Cosine of two replies' TF-IDF vectors from which they count as near-duplicates."""
+
+
+def write_description(out: Path, description: object, lines: Iterable[str]) -> None:
+    """Write what was built as `description.json`, and for people as `description.md`."""
+    with write_atomically(out / "description.json") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(description)) + b"\n")
+    with write_atomically(out / "description.md") as file:
+        file.write("\n".join(lines).encode())
 
 
 class Diversity(msgspec.Struct, frozen=True):

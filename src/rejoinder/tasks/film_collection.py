@@ -1,6 +1,6 @@
 """Build Movie Dialog's five tasks (Dodge et al. 2016) from a knowledge base, ratings and discussions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ from rejoinder.corpora.movielens import read_likes, read_tags, with_tags
 from rejoinder.corpora.ragged import Ragged
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
-from rejoinder.tasks.card import Card, write_card
+from rejoinder.tasks.card import SPLITS, Card, write_card
 from rejoinder.tasks.film_dialogues import Playwright, converse
 from rejoinder.tasks.film_joint import write_joint
 from rejoinder.tasks.film_questions import (
@@ -34,13 +34,12 @@ from rejoinder.tasks.film_tastes import divide_users, recommend
 from rejoinder.tasks.film_transfer import FILMS, Source
 from rejoinder.tasks.writer import TaskWriter
 from rejoinder.text import counted
+from rejoinder.watch import Step
 
-Advance = Callable[[int], object]
 Batch = tuple[pl.DataFrame, pl.DataFrame]
 _BATCH = 20_000
 _FEWEST = 30
 """Questions without which there are not three splits."""
-SPLITS = ("train", "dev", "test")
 
 
 class FilmPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +103,7 @@ def gather_sources(
     )
 
 
-def write_tasks(out: Path, sources: Sources, plan: FilmPlan, advance: Advance) -> dict[str, int]:
+def write_tasks(out: Path, sources: Sources, plan: FilmPlan, advance: Step) -> dict[str, int]:
     """Write every task and split, and return how many examples each has."""
     kb, seed = sources.kb, plan.seed
     write_films(out / FILMS, kb)
@@ -139,7 +138,7 @@ def _write_card(folder: Path, task: int, split: str, examples: int, options: int
     write_card(folder, Card("films", task, split, examples, options, seed, knowledge=f"../../{FILMS}"))
 
 
-def _write(folder: Path, kb: KnowledgeBase, batches: Iterator[Batch], advance: Advance) -> int:
+def _write(folder: Path, kb: KnowledgeBase, batches: Iterator[Batch], advance: Step) -> int:
     with TaskWriter(folder) as writer:
         for name in kb.entities:
             writer.row((name, name))
@@ -189,7 +188,7 @@ def _conversed(kb: KnowledgeBase, likes: Ragged, size: int, rng: np.random.Gener
         yield converse(kb, script, rng)
 
 
-def _write_discussions(out: Path, sources: Sources, plan: FilmPlan, advance: Advance) -> dict[str, int]:
+def _write_discussions(out: Path, sources: Sources, plan: FilmPlan, advance: Step) -> dict[str, int]:
     rng = _rng(plan.seed, 4, "split")
     splits, wrong = divide_discussions(sources.discussions, plan.discussions, plan.evaluation, plan.candidates, rng)
     parser = Parser(sources.kb.entities, sources.kb.rank)

@@ -7,7 +7,7 @@ import msgspec
 
 from rejoinder.corpora.entities import Parser
 from rejoinder.corpora.films import KnowledgeBase
-from rejoinder.files import write_atomically
+from rejoinder.tasks.description import write_description
 from rejoinder.tasks.film_comparison import compare, profile_file, profile_task
 from rejoinder.tasks.film_transfer import Source
 
@@ -36,12 +36,9 @@ def compare_files(out: Path, official: Sequence[Source], kb: KnowledgeBase) -> d
     }
 
 
-def write_description(out: Path, description: FilmDescription) -> None:
+def describe_films(out: Path, description: FilmDescription) -> None:
     """Write `description.json` and `description.md`."""
-    with write_atomically(out / "description.json") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(description)) + b"\n")
-    with write_atomically(out / "description.md") as file:
-        file.write("\n".join(_markdown(description)).encode())
+    write_description(out, description, _markdown(description))
 
 
 def _markdown(description: FilmDescription) -> Iterator[str]:

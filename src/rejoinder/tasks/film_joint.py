@@ -1,19 +1,17 @@
 """Task 5 (Dodge et al. 2016, section 2.5): exchanges of all tasks, each with the context of its own dialogue alone."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from rejoinder.tasks.writer import TaskWriter
+from rejoinder.watch import Step
 
 _BATCH = 20_000
 
 
-def write_joint(
-    out: Path, split: str, size: int, rng: np.random.Generator, advance: Callable[[int], object]
-) -> tuple[int, int]:
+def write_joint(out: Path, split: str, size: int, rng: np.random.Generator, advance: Step) -> tuple[int, int]:
     """Draw an equal share of each task that was built, and return how many examples and options there are.
 
     The options of all tasks are one pool: the entities, then the replies of discussions.

@@ -6,7 +6,7 @@ rejoinder export mdd --format mdd --out official
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from rejoinder.tasks.film_groups import LATER, match_names, question_classes
 from rejoinder.tasks.moviedialog import Exchange, read_exchanges
 from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
+from rejoinder.watch import Step
 
 USER, MODEL = "user", "model"
 FILMS = "films.parquet"
@@ -75,9 +76,7 @@ def read_candidates(path: Path) -> Iterator[str]:
             yield matched[1]
 
 
-def import_films(
-    source: Source, out: Path, kb: KnowledgeBase, candidates: Path | None, advance: Callable[[int], object]
-) -> Path:
+def import_films(source: Source, out: Path, kb: KnowledgeBase, candidates: Path | None, advance: Step) -> Path:
     """Read a file into the folder of its task and split, and return that folder.
 
     The pool is all entities. Discussions choose from the candidates and, each, their own true reply (section 2.4);
@@ -139,7 +138,7 @@ def _break_downs(kb: KnowledgeBase, exchanges: Sequence[Exchange], task: int) ->
 NAMES = {1: "qa", 2: "recs", 3: "qarecs", 4: "reddit", 5: "joint"}
 
 
-def export_films(folder: Path, out: Path, advance: Callable[[int], object]) -> Iterator[Path]:
+def export_films(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
     """Write a task as the official files are: exchanges, and the candidates of task 4."""
     card = read_card(folder)
     if card.dataset != "films":

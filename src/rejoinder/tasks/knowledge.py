@@ -2,19 +2,21 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 
 from rejoinder.corpora.manpages import alias_of, is_markup, to_text
 from rejoinder.files import BadInputError, open_binary, write_atomically
+from rejoinder.watch import Step, unheard
 
 SCHEMA = pl.Schema({"title": pl.String(), "text": pl.String()})
 SYSTEM = "man"
 """Stands for the machine's own manual."""
 _TEXT_ENDINGS = (".txt", ".md", ".markdown", ".rst")
-_SECTION = re.compile(r"\.[1-9]\w*$")
+SECTION = re.compile(r"\.[1-9]\w*$")
+"""How the name of a manual page ends."""
 _OVERSTRIKE = re.compile(r".\x08")
 
 
@@ -43,10 +45,10 @@ def _system_manual() -> list[Path]:
 
 def _is_text(path: Path) -> bool:
     name = path.name.removesuffix(".gz")
-    return path.is_file() and (name.endswith(_TEXT_ENDINGS) or _SECTION.search(name) is not None)
+    return path.is_file() and (name.endswith(_TEXT_ENDINGS) or SECTION.search(name) is not None)
 
 
-def read_pages(paths: Iterable[Path], advance: Callable[[int], object] = lambda _: None) -> pl.DataFrame:
+def read_pages(paths: Iterable[Path], advance: Step = unheard) -> pl.DataFrame:
     """Read each page as text; the file's name is its title."""
     titles, texts = [], []
     for path in paths:

@@ -14,7 +14,7 @@ import msgspec
 
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.tasks import dialeval, dstc7
-from rejoinder.tasks.card import Card, read_card, write_card
+from rejoinder.tasks.card import SPLITS, Card, read_card, write_card
 from rejoinder.tasks.judgement_folder import (
     is_judgement_folder,
     load_judgement_task,
@@ -23,9 +23,10 @@ from rejoinder.tasks.judgement_folder import (
 )
 from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
+from rejoinder.watch import Step
 
 
-def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Callable[[int], object]) -> Path:
+def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Path:
     """Read an examples file into the folder of its subtask and split, and return that folder."""
     examples = dstc7.read_examples(path)
     first = next(examples, None)
@@ -52,7 +53,7 @@ def _chain(first: dstc7.Example, others: Iterator[dstc7.Example]) -> Iterator[ds
 
 def _card(path: Path, example: dstc7.Example) -> Card:
     dataset = "advising" if example.profile is not msgspec.UNSET or "advising" in path.name.lower() else "ubuntu"
-    split = example.data_split or next((name for name in ("train", "dev", "test") if name in path.name.lower()), "test")
+    split = example.data_split or next((name for name in SPLITS if name in path.name.lower()), "test")
     if not re.fullmatch(r"\w[\w-]*", str(split)):
         # it becomes the name of a folder
         raise BadInputError(path, f"{split!r}; expected a name such as train", "record 1", "data-split")
@@ -96,7 +97,7 @@ def official_format(folder: Path) -> str:
     return "mdd" if read_card(folder).dataset == "films" else "dstc7"
 
 
-def export_dstc7(folder: Path, out: Path, advance: Callable[[int], object]) -> Iterator[Path]:
+def export_dstc7(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
     """Write a task as the organisers named their files: examples, answer key, and the pool of subtask 2."""
     card, task = read_card(folder), load_selection_task(folder)
     name = f"{card.dataset}_{card.split}_subtask_{card.subtask}"

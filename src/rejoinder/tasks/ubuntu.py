@@ -14,12 +14,11 @@ from rejoinder.corpora.ubuntu import HELPER, Support, cuts
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.tasks.build import Cut, build_pool_task, build_task, similar_by_words
+from rejoinder.tasks.card import SPLITS
 from rejoinder.tasks.description import is_known
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.tasks.ubuntu_logs import Gathered
 from rejoinder.text import counted
-
-SPLITS = ("train", "dev", "test")
 
 
 def check_days(days: Collection[str]) -> None:

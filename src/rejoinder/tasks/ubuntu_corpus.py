@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rejoinder.corpora.ubuntu import ASKER, HELPER
 from rejoinder.files import BadInputError, open_binary, write_atomically
 from rejoinder.tasks.build import Cut
 from rejoinder.tasks.selection import SelectionTask
@@ -83,7 +84,7 @@ def read_cuts(path: Path) -> Iterator[tuple[Cut, list[str]]]:
     for _, row in _read(path, TEST_HEADER):
         turns = [turn.replace("__eou__", " ").split() for turn in row[0].split("__eot__")]
         said = [" ".join(words) for words in turns if words]
-        speakers = ("participant_1", "participant_2")
+        speakers = (ASKER, HELPER)
         first = (len(said) + 1) % 2  # the other one speaks next, and that is the second
         cut = Cut(tuple((speakers[(first + place) % 2], text) for place, text in enumerate(said)), (_clean(row[1]),))
         yield cut, [_clean(text) for text in row[2:]]

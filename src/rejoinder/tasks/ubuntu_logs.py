@@ -24,6 +24,7 @@ from rejoinder.corpora.ubuntu import (
 from rejoinder.files import BadInputError, fingerprint, read_start
 from rejoinder.tasks.build import Cut
 from rejoinder.text import counted
+from rejoinder.watch import Step
 
 Links = Callable[[Path, Sequence[Post]], Iterable[tuple[int, int]]]
 """Say which message answers which, for the posts of a log."""
@@ -100,7 +101,7 @@ def gather(
     links: Links,
     pool_size: int,
     seed: int,
-    advance: Callable[[int], object],
+    advance: Step,
     turns: bool = False,
 ) -> Gathered:
     """Read the logs one at a time and keep the dialogues that pass the filters."""
