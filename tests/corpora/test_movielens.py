@@ -1,7 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from rejoinder.corpora.films import KnowledgeBase
-from rejoinder.corpora.movielens import read_likes, read_tags, spellings, tie_films, with_tags
+from rejoinder.corpora.movielens import beside, read_likes, read_tags, spellings, tie_films, with_tags
 
 FILMS = [
     ("The City of Lost Children", {"release_year": ("1995",)}),
@@ -67,6 +69,14 @@ def test_tags_become_facts(save, kb):
     assert more.objects("Kismet", "has_tags") == ["musical", "arabia"]
     assert more.entities[: len(kb)] == kb.entities
     assert list(with_tags(kb, {}).films()) == FILMS
+
+
+def test_films_are_beside_the_ratings_whatever_these_are_called():
+    for ratings, movies in (
+        ("ratings.csv", "movies.csv"), ("my_ratings.dat.gz", "my_movies.dat.gz"), ("v1.stars.csv", "movies.csv"),
+        ("stars.csv.gz", "movies.csv.gz"),
+    ):  # fmt: skip
+        assert beside(Path("ml") / ratings, "movies") == Path("ml") / movies
 
 
 def test_mistakes(save, kb, complaint):

@@ -186,6 +186,12 @@ def test_systems_for_films_say_so_of_other_tasks(cli, built, tmp_path, save):
     code, _, err = cli("train", "films-questions", "--task", folder, "--out", tmp_path / "m")
     assert code == 2
     assert "film tasks, which name their knowledge base" in err
+    for recipe, number, problem in (
+        ("films-questions", 2, "these are no questions about facts; films-guide and films-tastes recommend films"),
+        ("films-tastes", 1, "no example names films in its first turn and has one film as its answer"),
+    ):
+        code, _, err = cli("train", recipe, "--task", built / f"task_{number}", "--out", tmp_path / "m")
+        assert (code, err.count("\n"), problem in err) == (2, 1, True), err
     assert not (tmp_path / "m").exists()
 
 

@@ -103,6 +103,8 @@ def test_files_say_what_they_are(save, complaint):
     assert complaint(sort_files, [save("a.txt", "1 a\tb\n")]).startswith("a.txt: the name does not say of which task")
     assert complaint(sort_files, [candidates]).startswith("task4_cand-test.txt: holds no TAB, so candidates alone;")
     assert complaint(sort_files, [save("task1.txt", "")]) == "task1.txt: is empty"
+    expected = "holds no TAB; expected lines of a number, a message, a TAB and the answers"
+    assert complaint(sort_files, [exchanges, save("task2.txt", "1 a\n")]) == f"task2.txt: {expected}"
     assert (
         complaint(list, read_candidates(save("c", "1 a\n\nb\n"))) == "c: line 3: expected a number, a space and a reply"
     )
@@ -113,6 +115,17 @@ def test_an_empty_file_leaves_nothing(save, cli, kb, tmp_path):
     code, _, err = cli("import", "mdd", path, "--kb", kb, "--out", tmp_path / "o")
     assert (code, err) == (2, f"error: {path}: holds no exchange with an answer\n")
     assert not list((tmp_path / "o").rglob("*.parquet"))
+
+
+def test_answers_that_are_no_entities_are_counted(save, cli, kb, tmp_path):
+    path = save("task1_qa_dev.txt", "1 who directed Alien?\tRidley Scott, Nobody\n1 who wrote Alien?\tNobody\n")
+    code, _, err = cli("import", "mdd", path, "--kb", kb, "--out", tmp_path / "o")
+    assert (code, err) == (
+        0, f"note: {path}: 1 answer not among the entities, such as 'Nobody'; added to the options\n"
+    )  # fmt: skip
+    assert load_selection_task(tmp_path / "o" / "task_1" / "dev").options["id"].to_list()[-1] == "Nobody"
+    path.write_text("1 who directed Alien?\tRidley Scott\n")
+    assert cli("import", "mdd", path, "--kb", kb, "--out", tmp_path / "o")[::2] == (0, "")
 
 
 def test_question_classes(kb):

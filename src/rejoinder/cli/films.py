@@ -116,5 +116,8 @@ def import_mdd(
     known = read_kb(kb, entities)
     for source in sources:
         with progress(f"reading {source.path.name}", None) as advance:
-            folder = import_films(source, out, known, candidates.get(source.split), advance)
+            folder, others = import_films(source, out, known, candidates.get(source.split), advance)
+        if others:
+            found = f"{counted(len(others), 'answer')} not among the entities, such as {others[0]!r}"
+            typer.echo(f"note: {source.path}: {found}; added to the options", err=True)
         typer.echo(str(folder))

@@ -66,8 +66,10 @@ def _find(known: dict[str, list[tuple[int, str]]], names: list[str], year: str |
 
 
 def beside(ratings: Path, name: str) -> Path:
-    """Return the file of this name that belongs to a ratings file: `movies.csv.gz` to `ratings.csv.gz`."""
-    return ratings.with_name(ratings.name.replace("ratings", name))
+    """Return the file of this name that belongs to a ratings file: `movies.csv` to `ratings.csv`, or to any other."""
+    if "ratings" in ratings.name:
+        return ratings.with_name(ratings.name.replace("ratings", name))
+    return ratings.with_name(name + "".join(ratings.suffixes[-2 if ratings.suffix == ".gz" else -1 :]))
 
 
 def read_movies(path: Path) -> pl.DataFrame:

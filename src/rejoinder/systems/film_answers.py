@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rejoinder.corpora.films import RELATIONS
 from rejoinder.corpora.ragged import Ints, Ragged, group
+from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.film_patterns import Observations, Patterns, Reading, choose_vocabulary, read
 from rejoinder.systems.film_recommender import Recommender, load_learned, save_learned
@@ -31,6 +32,7 @@ from rejoinder.systems.film_world import (
 from rejoinder.systems.ranking import KEPT, Pairs, answers_of, best_columns, blocks, join_pairs, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.text import counted
 from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float64]
@@ -39,6 +41,8 @@ _LEAST = 1e-4
 """Less likely ways are not followed."""
 _ROUNDS = 2
 """How often the weights of equally good explanations are revised."""
+_FEWEST = 0.05
+"""Share of the training answers that a fact must explain: of questions it is nearly all, of recommendations 1%."""
 _PATTERNS = "patterns.npz"
 
 
@@ -77,6 +81,8 @@ class FilmAnswers(SelectionSystem):
                 part = reading.part(block)
                 parts.append((explain(self.world.kb, part, before.take(rows), answers.take(rows)), block, part))
                 advance(len(rows))
+        if not self.settings.recommend:
+            _check_answers(parts, task.examples.height)
         self._learn(parts)
         if self.settings.recommend:
             self.recommender = Recommender(self.world)
@@ -227,6 +233,13 @@ def _summed(example: Ints, entity: Ints, score: Floats, size: int) -> tuple[Ints
     """Add the scores of the same entity for the same example."""
     keys, inverse = np.unique(example * size + entity, return_inverse=True)
     return keys // size, keys % size, np.bincount(inverse, score, minlength=len(keys)).astype(np.float64)
+
+
+def _check_answers(parts: list[tuple[Observations, slice, Reading]], examples: int) -> None:
+    explained = sum(len(np.unique(seen.example[seen.meaning < ASIDE])) for seen, _, _ in parts)
+    if explained < _FEWEST * examples:
+        found = f"the knowledge base explains {explained:,} of {counted(examples, 'training answer')}"
+        raise UserError(f"{found}: these are no questions about facts; films-guide and films-tastes recommend films")
 
 
 def _best(example: Ints, row: Ints, score: Floats) -> tuple[Pairs, Floats]:

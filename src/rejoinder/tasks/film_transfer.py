@@ -39,7 +39,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Source], dict[str, Path]]:
-    """Tell files of exchanges from files of candidates (lines without a TAB), which belong to a split."""
+    """Tell files of exchanges from task 4's files of candidates (lines without a TAB), which belong to a split."""
     exchanges, candidates = [], {}
     for path in paths:
         number, split = _read_name(path, task)
@@ -48,8 +48,10 @@ def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Sou
             raise BadInputError(path, "is empty")
         if b"\t" in start:
             exchanges.append(Source(path, number, split))
-        else:
+        elif number == 4:
             candidates[split] = path
+        else:
+            raise BadInputError(path, "holds no TAB; expected lines of a number, a message, a TAB and the answers")
     if not exchanges:
         raise BadInputError(paths[0], "holds no TAB, so candidates alone; give the file of exchanges that they are for")
     return exchanges, candidates
@@ -76,8 +78,10 @@ def read_candidates(path: Path) -> Iterator[str]:
             yield matched[1]
 
 
-def import_films(source: Source, out: Path, kb: KnowledgeBase, candidates: Path | None, advance: Step) -> Path:
-    """Read a file into the folder of its task and split, and return that folder.
+def import_films(
+    source: Source, out: Path, kb: KnowledgeBase, candidates: Path | None, advance: Step
+) -> tuple[Path, list[str]]:
+    """Read a file into the folder of its task and split; return that folder, and the answers that are no entities.
 
     The pool is all entities. Discussions choose from the candidates and, each, their own true reply (section 2.4);
     without candidates, from all replies of the file.
@@ -89,7 +93,8 @@ def import_films(source: Source, out: Path, kb: KnowledgeBase, candidates: Path 
     with TaskWriter(folder) as writer:
         for option in _pool(kb, candidates, discussion):
             writer.row(option)
-        writer.shared = len(writer.rows) if candidates and discussion else 0
+        pool = len(writer.rows)
+        writer.shared = pool if candidates and discussion else 0
         for exchange in read_exchanges(source.path, frozenset(kb.entities), whole=discussion):
             _add(writer, exchange, discussion)
             responses.append(min(exchange.response, LATER) if discussion else exchange.response)
@@ -105,7 +110,7 @@ def import_films(source: Source, out: Path, kb: KnowledgeBase, candidates: Path 
     card = Card("films", source.task, source.split, writer.examples, len(writer.rows), sources=sources)
     card.knowledge = f"../../{FILMS}"
     write_card(folder, card)
-    return folder
+    return folder, [] if discussion else [name for name, _ in list(writer.rows)[pool:]]
 
 
 def _pool(kb: KnowledgeBase, candidates: Path | None, discussion: bool) -> Iterator[tuple[str, str]]:
