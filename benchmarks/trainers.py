@@ -25,8 +25,8 @@ from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.tasks.load import load_task
 from rejoinder.tasks.selection import SelectionTask
 
-EPOCHS, RATE, TOKENS = 4, 5e-5, 200
-"""The usual way: in-batch negatives, four epochs, the last tokens of a context."""
+EPOCHS, RATE, TOKENS = 2, 5e-5, 200
+"""The usual way: in-batch negatives, a low rate, the last tokens of a context."""
 TIMED, BATCH = 40_000, 512
 """Pairs and batch of both trainers while they are timed."""
 

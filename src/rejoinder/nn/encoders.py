@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from rejoinder.nn import packing
+
 EncoderKind = Literal["bag", "convolution", "gru", "lstm", "transformer", "pretrained"]
 Pooling = Literal["mean", "max", "first", "last"]
 
@@ -177,6 +179,10 @@ class FromWords(nn.Module):
         """Return a state for each token."""
         return self.states(self.words(tokens), mask)
 
+    def packs_now(self, tokens: Tensor) -> bool:
+        """Whether padding costs nothing; here it always costs."""
+        return False
+
 
 class Pretrained(nn.Module):
     """An encoder of the transformers library, by its configuration; its weights come with the network's."""
@@ -187,12 +193,21 @@ class Pretrained(nn.Module):
 
         config: Any = AutoConfig.from_pretrained(configuration)
         config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
-        self.model = AutoModel.from_config(config, attn_implementation="sdpa", add_pooling_layer=False)
+        self.packs = config.model_type == "bert"
+        packing.register()
+        attention = packing.PACKED if self.packs else "sdpa"
+        self.model = AutoModel.from_config(config, attn_implementation=attention, add_pooling_layer=False)
         self.size: int = config.hidden_size
 
     def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:
         """Return a state for each token; `parts` tells a context (0) from a reply (1)."""
+        if self.packs_now(tokens):
+            return packing.encode_packed(self.model, tokens, mask, parts)
         return self.model(input_ids=tokens, attention_mask=mask, token_type_ids=parts).last_hidden_state
+
+    def packs_now(self, tokens: Tensor) -> bool:
+        """Whether padding costs nothing, as on a GPU in half precision."""
+        return self.packs and tokens.is_cuda and torch.is_autocast_enabled("cuda")
 
 
 def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWords | Pretrained:

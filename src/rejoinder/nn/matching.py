@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.nn.encoders import EncoderSettings, Pooling, make_encoder, pool, recur
-from rejoinder.nn.sequences import Special, framed, joined
+from rejoinder.nn.sequences import Special, framed, joined, stacked
 
 Padded = tuple[Tensor, Tensor]
 
@@ -52,7 +52,15 @@ class Towers(nn.Module):
     def contexts(self, padded: Padded) -> Tensor:
         """Return a vector for each context, or for poly one for each code."""
         tokens, mask = framed(*padded, self.special)
-        states = self.encoder(tokens, mask)
+        return self._gist(self.encoder(tokens, mask), mask)
+
+    def replies(self, padded: Padded) -> Tensor:
+        """Return a vector for each reply."""
+        tokens, mask = framed(*padded, self.special)
+        return self._point(self.encoder(tokens, mask), mask)
+
+    def _gist(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return what a context's states come to."""
         if self.settings.match == "poly":
             return attend(self.codes.to(states.dtype), states, mask)
         vector = pool(states, mask, self.settings.pool)
@@ -60,10 +68,9 @@ class Towers(nn.Module):
             vector = vector @ self.relation.to(vector.dtype)
         return self._scaled(vector) * (self.settings.scale or 1)
 
-    def replies(self, padded: Padded) -> Tensor:
-        """Return a vector for each reply."""
-        tokens, mask = framed(*padded, self.special)
-        return self._scaled(pool(self.encoder(tokens, mask), mask, self.settings.pool))
+    def _point(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return what a reply's states come to."""
+        return self._scaled(pool(states, mask, self.settings.pool))
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         plain = self.settings.scale == 0 or self.settings.match == "bilinear"
@@ -83,7 +90,13 @@ class Towers(nn.Module):
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score all replies of a batch for all its contexts: B x N."""
-        return self.compare(self.contexts(context), self.replies(reply))
+        if not self.encoder.packs_now(context[0]):
+            return self.compare(self.contexts(context), self.replies(reply))
+        heard, said = framed(*context, self.special), framed(*reply, self.special)
+        tokens, mask = stacked(heard, said)
+        first, second = self.encoder(tokens, mask).split([len(heard[0]), len(said[0])])
+        first, second = first[:, : heard[0].shape[1]], second[:, : said[0].shape[1]]
+        return self.compare(self._gist(first, heard[1]), self._point(second, said[1]))
 
 
 def attend(queries: Tensor, states: Tensor, mask: Tensor) -> Tensor:

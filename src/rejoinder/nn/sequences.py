@@ -65,6 +65,16 @@ def framed(tokens: Tensor, mask: Tensor, special: Special) -> tuple[Tensor, Tens
     return tokens, mask
 
 
+def stacked(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return (tokens, mask) of two padded batches as one; padding is 0, which the mask hides."""
+    width = max(first[0].shape[1], second[0].shape[1])
+    tokens, mask = (
+        torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1])) for part in parts])
+        for parts in zip(first, second, strict=True)
+    )
+    return tokens, mask
+
+
 def joined(
     first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], special: Special
 ) -> tuple[Tensor, Tensor, Tensor]:

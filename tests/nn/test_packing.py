@@ -1,0 +1,102 @@
+"""Packed sequences give the states of padded ones."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from rejoinder.nn.encoders import EncoderSettings, Pretrained  # noqa: E402
+from rejoinder.nn.matching import MatchSettings, Towers  # noqa: E402
+from rejoinder.nn.packing import encode_packed  # noqa: E402
+from rejoinder.nn.sequences import Special  # noqa: E402
+
+LENGTHS = (3, 9, 1, 6)
+
+
+@pytest.fixture
+def encoder(tmp_path: Any) -> Any:
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=96,
+        max_position_embeddings=12,
+    )
+    config.save_pretrained(tmp_path)
+    torch.manual_seed(1)
+    return Pretrained(EncoderSettings(kind="pretrained"), tmp_path).eval()
+
+
+def padded_batch(lengths: tuple[int, ...], seed: int) -> Any:
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return torch.randint(6, 50, mask.shape, generator=torch.Generator().manual_seed(seed)) * mask, mask
+
+
+@pytest.fixture
+def padded() -> Any:
+    tokens, mask = padded_batch(LENGTHS, 2)
+    return tokens, mask, (torch.arange(max(LENGTHS)) > 2).long() * mask
+
+
+def attend_one_by_one(
+    query: Any, key: Any, value: Any, bounds: Any, _: Any, longest: int, __: int, scale: float
+) -> Any:
+    """Attend within each sequence, one after the other, as the kernel of GPUs does at once."""
+    assert longest >= bounds.diff().max()
+    parts = []
+    for first, end in pairwise(bounds):
+        weights = torch.einsum("qhd,khd->hqk", query[first:end], key[first:end]) * scale
+        parts.append(torch.einsum("hqk,khd->qhd", weights.softmax(-1), value[first:end]))
+    return torch.cat(parts)
+
+
+@pytest.mark.parametrize("with_parts", [True, False])
+def test_packed_states_are_those_of_padded_sequences(
+    encoder: Any, padded: Any, with_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_one_by_one)
+    tokens, mask, parts = padded
+    parts = parts if with_parts else None
+    with torch.no_grad():
+        expected = encoder(tokens, mask, parts)
+        found = encode_packed(encoder.model, tokens, mask, parts)
+    torch.testing.assert_close(found[mask], expected[mask], rtol=1e-4, atol=1e-5)
+    assert not found[~mask].any()
+
+
+@pytest.mark.parametrize("match", ["dot", "poly"])
+def test_contexts_and_replies_packed_together_score_as_apart(
+    encoder: Any, match: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    special = Special(pad=0, start=1, end=2, mask=3, speakers=(4, 5))
+    settings = MatchSettings(encoder=EncoderSettings(kind="pretrained"), match=match, codes=3)
+    network = Towers(settings, special, 50, tmp_path).eval()
+    context, reply = padded_batch((3, 7, 2), 1), padded_batch((4, 1, 4, 2), 2)
+    with torch.no_grad():
+        apart = network(context, reply)
+        monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_one_by_one)
+        monkeypatch.setattr(Pretrained, "packs_now", lambda *_: True)
+        together = network(context, reply)
+    assert apart.shape == (3, 4)
+    torch.testing.assert_close(together, apart, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_packed_states_and_gradients_on_a_gpu(encoder: Any, padded: Any) -> None:
+    encoder = encoder.cuda()
+    tokens, mask, parts = (part.cuda() for part in padded)
+    found, gradients = [], []
+    for packs in (True, False):
+        encoder.packs = packs
+        encoder.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            states = encoder(tokens, mask, parts)
+        states[mask].float().square().sum().backward()
+        found.append(states[mask].detach().float())
+        gradients.append(encoder.model.embeddings.word_embeddings.weight.grad.clone())
+    torch.testing.assert_close(*found, rtol=0.05, atol=0.05)
+    torch.testing.assert_close(*gradients, rtol=0.1, atol=0.2)
