@@ -237,6 +237,21 @@ def import_dialeval(
         typer.echo(str(folder))
 
 
+@importing.command("ubuntu-corpus", epilog="Example: rejoinder import ubuntu-corpus train.csv test.csv --out corpus")
+def import_ubuntu_corpus(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV files of the corpus, gzipped or not.")],
+    out: Out,
+) -> None:
+    """Read the Ubuntu Dialogue Corpus, a folder for each split."""
+    from rejoinder.report.terminal import progress
+    from rejoinder.tasks.ubuntu_corpus import import_corpus
+
+    for path in files:
+        with progress(f"reading {path.name}", None) as advance:
+            folder = import_corpus(path, out, advance)
+        typer.echo(str(folder))
+
+
 @app.command(epilog="Example: rejoinder export ubuntu --out official")
 def export(
     folder: Annotated[Path, typer.Argument(metavar="TASK", help="A task folder, or a folder of them.")],

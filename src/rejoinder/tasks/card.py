@@ -10,6 +10,15 @@ from rejoinder.records import read_yaml, write_yaml
 SPLITS = ("train", "dev", "test")
 
 
+def named_split(path: Path) -> str:
+    """Return the split that a file's name tells; test, if it tells none."""
+    name = path.name.lower()
+    return next((split for word, split in _WORDS.items() if word in name), "test")
+
+
+_WORDS = {"train": "train", "dev": "dev", "valid": "dev"}
+
+
 class Card(msgspec.Struct):
     """Where a task comes from, so that it can be told from another and made again."""
 

@@ -17,7 +17,7 @@ from rejoinder.corpora.film_table import write_films
 from rejoinder.corpora.films import KnowledgeBase
 from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
 from rejoinder.tasks.build import option_id
-from rejoinder.tasks.card import Card, read_card, write_card
+from rejoinder.tasks.card import Card, named_split, read_card, write_card
 from rejoinder.tasks.film_groups import LATER, match_names, question_classes
 from rejoinder.tasks.moviedialog import Exchange, read_exchanges
 from rejoinder.tasks.selection import load_selection_task
@@ -27,7 +27,6 @@ from rejoinder.watch import Step
 USER, MODEL = "user", "model"
 FILMS = "films.parquet"
 """The knowledge base, once for all tasks of a folder."""
-_SPLITS = {"train": "train", "dev": "dev", "valid": "dev"}
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -60,12 +59,10 @@ def sort_files(paths: Sequence[Path], task: int | None = None) -> tuple[list[Sou
 def _read_name(path: Path, task: int | None) -> tuple[int, str]:
     if not path.exists():
         raise BadInputError(path, "no such file")
-    name = path.name.lower()
-    number = re.search(r"task([1-5])", name)
+    number = re.search(r"task([1-5])", path.name.lower())
     if task is None and not number:
         raise BadInputError(path, "the name does not say of which task it is; expected task1 to task5 in it, or --task")
-    split = next((split for word, split in _SPLITS.items() if word in name), "test")
-    return task or int(number[1] if number else 0), split
+    return task or int(number[1] if number else 0), named_split(path)
 
 
 def read_candidates(path: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ import msgspec
 
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.tasks import dialeval, dstc7
-from rejoinder.tasks.card import SPLITS, Card, read_card, write_card
+from rejoinder.tasks.card import Card, named_split, read_card, write_card
 from rejoinder.tasks.judgement_folder import (
     is_judgement_folder,
     load_judgement_task,
@@ -53,7 +53,7 @@ def _chain(first: dstc7.Example, others: Iterator[dstc7.Example]) -> Iterator[ds
 
 def _card(path: Path, example: dstc7.Example) -> Card:
     dataset = "advising" if example.profile is not msgspec.UNSET or "advising" in path.name.lower() else "ubuntu"
-    split = example.data_split or next((name for name in SPLITS if name in path.name.lower()), "test")
+    split = example.data_split or named_split(path)
     if not re.fullmatch(r"\w[\w-]*", str(split)):
         # it becomes the name of a folder
         raise BadInputError(path, f"{split!r}; expected a name such as train", "record 1", "data-split")

@@ -2,6 +2,8 @@
 
 Files are CSV: train `Context, Utterance, Label`; dev and test `Context, Ground Truth Utterance, Distractor_0` to `_8`.
 Within a context `__eou__` ends an utterance and `__eot__` a turn.
+
+rejoinder import ubuntu-corpus train.csv valid.csv test.csv --out corpus
 """
 
 import csv
@@ -12,10 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from rejoinder.corpora.ubuntu import ASKER, HELPER
-from rejoinder.files import BadInputError, open_binary, write_atomically
-from rejoinder.tasks.build import Cut
+from rejoinder.files import BadInputError, open_binary, read_start, write_atomically
+from rejoinder.tasks.build import Cut, option_id
+from rejoinder.tasks.card import Card, named_split, write_card
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.tasks.writer import TaskWriter
 from rejoinder.text import counted
+from rejoinder.watch import Step
 
 TRAIN_HEADER = ("Context", "Utterance", "Label")
 TEST_HEADER = ("Context", "Ground Truth Utterance", *(f"Distractor_{number}" for number in range(9)))
@@ -71,23 +76,58 @@ def _write(path: Path, header: Sequence[str], rows: Iterator[Sequence[object]]) 
         text.detach()
 
 
-def read_training_pairs(path: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield (context, utterance, label)."""
-    for number, row in _read(path, TRAIN_HEADER):
-        if row[2] not in ("0", "1", "0.0", "1.0"):
-            raise BadInputError(path, f"{row[2]!r}; expected 0 or 1", f"record {number}", "Label")
-        yield row[0], row[1], int(float(row[2]))
+def import_corpus(path: Path, out: Path, advance: Step) -> Path:
+    """Read a file into the folder of its split, and return that folder.
+
+    A training example chooses from all utterances of the file; test examples have their ten options, in an order that
+    does not tell the right one, which comes first in the file.
+    """
+    first = read_start(path).partition(b"\n")[0].decode("utf-8", "replace")
+    read = _read_pairs if "Label" in first else _read_tests
+    folder = out / "subtask_1" / named_split(path)
+    with TaskWriter(folder) as writer:
+        for cut, wrong in read(path):
+            offered = [_option(text) for text in dict.fromkeys((*cut.replies, *wrong))]
+            rows = sorted(offered) if read is _read_tests else None
+            for option in offered:
+                writer.row(option)
+            if cut.replies:
+                writer.add(str(writer.examples + 1), cut.turns, rows, [_option(cut.replies[0])])
+            advance(1)
+        if not writer.examples:
+            raise BadInputError(path, "holds no example")
+    sources = {path.name: "official"}
+    write_card(folder, Card("ubuntu_corpus", 1, folder.name, writer.examples, len(writer.rows), sources=sources))
+    return folder
 
 
-def read_cuts(path: Path) -> Iterator[tuple[Cut, list[str]]]:
+def _option(text: str) -> tuple[str, str]:
+    return option_id(text), text
+
+
+def _read_pairs(path: Path) -> Iterator[tuple[Cut, list[str]]]:
+    """Yield each training pair: a cut with its reply, or one without and what is no reply to it."""
+    for number, (context, utterance, label) in _read(path, TRAIN_HEADER):
+        if label not in ("0", "1", "0.0", "1.0"):
+            raise BadInputError(path, f"{label!r}; expected 0 or 1", f"record {number}", "Label")
+        right = float(label) == 1
+        turns = _turns(path, number, context)
+        yield Cut(turns, (_clean(utterance),) if right else ()), [] if right else [_clean(utterance)]
+
+
+def _read_tests(path: Path) -> Iterator[tuple[Cut, list[str]]]:
     """Yield each test example as a cut and its wrong options."""
-    for _, row in _read(path, TEST_HEADER):
-        turns = [turn.replace("__eou__", " ").split() for turn in row[0].split("__eot__")]
-        said = [" ".join(words) for words in turns if words]
-        speakers = (ASKER, HELPER)
-        first = (len(said) + 1) % 2  # the other one speaks next, and that is the second
-        cut = Cut(tuple((speakers[(first + place) % 2], text) for place, text in enumerate(said)), (_clean(row[1]),))
-        yield cut, [_clean(text) for text in row[2:]]
+    for number, (context, reply, *wrong) in _read(path, TEST_HEADER):
+        yield Cut(_turns(path, number, context), (_clean(reply),)), [_clean(text) for text in wrong]
+
+
+def _turns(path: Path, number: int, context: str) -> tuple[tuple[str, str], ...]:
+    """Return (speaker, text) of each turn; two speak in turn, and the helper speaks next."""
+    said = [text for turn in context.split("__eot__") if (text := _clean(turn))]
+    if not said:
+        raise BadInputError(path, "is empty", f"record {number}", "Context")
+    first = (len(said) + 1) % 2
+    return tuple(((ASKER, HELPER)[(first + place) % 2], text) for place, text in enumerate(said))
 
 
 def _clean(text: str) -> str:
