@@ -99,7 +99,7 @@ def test_trends_tell_weeks_apart():
     ]
     points = trend(judge(Mood(None), talks))
     assert len(points) == 29
-    assert points[0].time == start
+    assert (points[0].time, points[0].stretch) == (start, "week")
     assert points[0].low < points[0].mean < points[0].high
     assert points[0].mean > points[-1].high
     assert trend(judge(Mood(None), [dialogue("a", "hi")])) == []
@@ -137,6 +137,10 @@ def test_the_command_judges_chats_and_reports(cli, model, save, tmp_path):
     assert "x@y.example" not in text
     assert "Over time" in text
     assert "60 dialogues (train_en.json" in text
+    assert "40 dialogues, 120 turns, 2024-01-01 to 2024-01-28." in text
+    assert "Mean expected score of each week with enough dialogues" in text
+    assert "3 of 40 dialogues, ordered by" in text
+    assert "states the problem (" in text
     code, _, err = cli(*given, "--out", tmp_path / "out.jsonl")
     assert code == 0, err
     first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
@@ -147,6 +151,16 @@ def test_the_command_judges_chats_and_reports(cli, model, save, tmp_path):
                        "--report", tmp_path / "cn.html")  # fmt: skip
     assert code == 0, err
     assert "judges Chinese here: do not use these scores" in (tmp_path / "cn.html").read_text("utf-8")
+
+
+def test_a_model_that_learned_both_languages_may_judge_both(cli, model, tmp_path):
+    learned = ("--task", model / "train_en.json", "--also", model / "train_cn.json", "--out", tmp_path / "model")
+    assert cli("train", "mean", *learned)[0] == 0
+    given = ("--model", tmp_path / "model", "--out", tmp_path / "cn.csv", "--report", tmp_path / "cn.html")
+    assert cli("judge", model / "test_cn.json", *given)[0] == 0
+    text = (tmp_path / "cn.html").read_text("utf-8")
+    assert "do not use these scores" not in text
+    assert text.index("(train_en.json") < text.index("<dt>and from</dt>") < text.index("(train_cn.json")
 
 
 def test_describe_shows_the_papers_table_and_the_agreement(cli, model, save):

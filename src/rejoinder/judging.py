@@ -22,6 +22,8 @@ FEWEST = 5
 """Dialogues that a point of a trend needs: the interval of fewer says nothing."""
 
 MOST_POINTS = 40
+STRETCHES = {"day": "1d", "week": "1w", "month": "1mo"}
+"""Times that a point of a trend can stand for, in the words of polars."""
 
 
 class Judgements(msgspec.Struct, frozen=True):
@@ -134,6 +136,8 @@ class TrendPoint(msgspec.Struct, frozen=True):
     """The mean of a stretch of time, with a 95% interval that tells chance from change."""
 
     time: datetime
+    stretch: str
+    """What begins at that time: a day, week or month."""
     question: str
     dialogues: int
     mean: float
@@ -146,7 +150,7 @@ def trend(found: Judgements, seed: int = 0, resamples: int = 1_000) -> list[Tren
     times = pl.Series("time", [dialogue.time for dialogue in found.dialogues], dtype=pl.Datetime("us"))
     if times.n_unique() < 2:
         return []
-    starts = _stretches(times)
+    stretch, starts = _stretches(times)
     points = []
     for question in found.scales:
         scores = found.scores(question)
@@ -155,16 +159,16 @@ def trend(found: Judgements, seed: int = 0, resamples: int = 1_000) -> list[Tren
             own = own[~np.isnan(own)]
             if len(own) >= FEWEST:
                 low, high = mean_intervals(own[None], resamples=resamples, seed=seed)
-                point = TrendPoint(start, question.name, len(own), float(own.mean()), float(low[0]), float(high[0]))
-                points.append(point)
+                of = (start, stretch, question.name, len(own))
+                points.append(TrendPoint(*of, float(own.mean()), float(low[0]), float(high[0])))
     return points
 
 
-def _stretches(times: pl.Series) -> pl.Series:
-    """Return when the day, week or month of each time began."""
-    for stretch in ("1d", "1w", "1mo"):
-        starts = times.dt.truncate(stretch)
+def _stretches(times: pl.Series) -> tuple[str, pl.Series]:
+    """Choose days, weeks or months, and return when that of each time began."""
+    for stretch in STRETCHES:
+        starts = times.dt.truncate(STRETCHES[stretch])
         count = starts.drop_nulls().n_unique()
         if count <= MOST_POINTS and len(times) >= FEWEST * count:
             break
-    return starts
+    return stretch, starts

@@ -70,14 +70,14 @@ def test_posts_of_one_time_keep_their_order(save):
          "conversation's id"),
         ("conversation,speaker,text\n1,user,hi,ho", "row 1: 4 fields; the header has 3"),
         ("conversation,speaker,words\n1,user,hi", "row 1: text: no such column; there are conversation, "
-         "speaker, words"),
+         "speaker, words; name yours by --conversation, --speaker and --text"),
         ("conversation,speaker,text\n", "holds no post"),
         ("conversation,speaker,text,time\n1,user,hi,yesterday", "row 1: time: 'yesterday'; expected a time such as "
          "2024-05-01 09:12 (ISO 8601)"),
         ('conversation,speaker,text\n1,user,"hi', "not CSV (unexpected end of data)"),
         (b"conversation,speaker,text\n1,user,\xff", "not UTF-8 (invalid start byte)"),
         ('{"conversation": 1, "speaker": "user", "text": ["a"]}', "record 1: text: no such column; there are "
-         "conversation, speaker"),
+         "conversation, speaker; name yours by --conversation, --speaker and --text"),
     ],
 )  # fmt: skip
 def test_mistakes(save, complaint, content, problem):

@@ -82,7 +82,8 @@ def read_dialogues(
     """
     posts: dict[str, list[Post]] = {}
     speakers: dict[str, None] = {}
-    for place, row in read_rows(path, (columns.conversation, columns.speaker, columns.text), (columns.time,)):
+    needed = (columns.conversation, columns.speaker, columns.text)
+    for place, row in read_rows(path, needed, (columns.time,), "; name yours by --conversation, --speaker and --text"):
         id_, speaker = row[columns.conversation].strip(), row[columns.speaker]
         if not id_:
             raise BadInputError(path, "is empty; expected the conversation's id", place, columns.conversation)
@@ -125,14 +126,19 @@ def _time(path: Path, place: str, field: str, text: str) -> datetime | None:
     raise BadInputError(path, f"{text!r}; expected a time such as 2024-05-01 09:12 (ISO 8601)", place, field)
 
 
-def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield (place, column -> text) of a table; a column that is optional and missing is empty."""
+def read_rows(
+    path: Path, needed: Sequence[str], optional: Sequence[str] = (), hint: str = ""
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield (place, column -> text) of a table; a column that is optional and missing is empty.
+
+    The hint says what to do where a needed one is missing.
+    """
     is_json = read_start(path, 4096).lstrip()[:1] in (b"{", b"[")
     rows = _read_json(path) if is_json else _read_csv(path, needed)
     for place, row in rows:
         for name in needed:
             if name not in row:
-                raise BadInputError(path, f"no such column; there are {', '.join(row) or 'none'}", place, name)
+                raise BadInputError(path, f"no such column; there are {', '.join(row) or 'none'}{hint}", place, name)
         yield place, {name: row.get(name, "") for name in (*needed, *optional)}
 
 

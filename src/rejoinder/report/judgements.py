@@ -16,7 +16,7 @@ import polars as pl
 from rejoinder import __version__
 from rejoinder.files import write_atomically
 from rejoinder.judging import Course, Judgements, TrendPoint, values_of
-from rejoinder.model import ModelCard
+from rejoinder.model import ModelCard, Source
 from rejoinder.report.plots import styled, to_svg
 from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.judgement import Question
@@ -116,8 +116,11 @@ def write_report(path: Path, report: Report) -> None:
         summaries=[_summary(found, question) for question in found.scales],
         colours=_COLOURS,
         trend=to_svg(_trend_chart(report.trend)) if report.trend else None,
+        stretch=report.trend[0].stretch if report.trend else None,
         cases=[_case(found, number, course) for number, course in zip(report.worst, report.courses, strict=True)],
         card=report.card,
+        sources=_sources(report.card),
+        counted=counted,
         doubts=doubts(report.card, found),
         meanings=MEANINGS,
     )
@@ -164,7 +167,7 @@ def _case(found: Judgements, number: int, course: Course) -> dict[str, object]:
             for row in _rows(found, name, number):
                 p = cast(dict[str, float], row["probabilities"])
                 likely = str(row["likely"])
-                meant = f"{likely}: {MEANINGS[likely]}" if likely in MEANINGS else f"{name} {likely}"
+                meant = MEANINGS.get(likely, f"{name} {likely}")
                 by_turn[cast(int, row["turn"]) - 1].append({"label": meant, "percent": 100 * p[likely], "all": p})
     return {
         "id": dialogue.id,
@@ -218,14 +221,19 @@ def _trend_chart(points: Sequence[TrendPoint]) -> alt.Chart:
     return styled(chart)  # type: ignore[arg-type]
 
 
+def _sources(card: ModelCard) -> list[Source]:
+    return [source for source in (card.train, card.also) if source is not None]
+
+
 def doubts(card: ModelCard, found: Judgements) -> list[str]:
     """Return where this model should not be trusted on these dialogues."""
     notes = []
-    source = card.train
-    longer = sum(len(dialogue.turns) > (source.most_turns or 10**9) for dialogue in found.dialogues)
+    sources = _sources(card)
+    most = max(source.most_turns or 10**9 for source in sources)
+    longer = sum(len(dialogue.turns) > most for dialogue in found.dialogues)
     if longer:
         notes.append(
-            f"{counted(longer, 'dialogue')} with more turns than any that it learned from ({source.most_turns}): "
+            f"{counted(longer, 'dialogue')} with more turns than any that it learned from ({most}): "
             "it can only guess there."
         )
     one_sided = sum(len({turn.speaker for turn in dialogue.turns}) < 2 for dialogue in found.dialogues)
@@ -233,7 +241,7 @@ def doubts(card: ModelCard, found: Judgements) -> list[str]:
         who = counted(one_sided, "dialogue")
         notes.append(f"{who} with one side only: nothing was answered, or it is not in the data.")
     here = is_chinese(turn.text for dialogue in found.dialogues for turn in dialogue.turns)
-    if source.chinese is not None and source.chinese != here:
-        known, given = ("Chinese", "other languages") if source.chinese else ("other languages", "Chinese")
+    if here not in {source.chinese for source in sources} and card.train.chinese is not None:
+        known, given = ("other languages", "Chinese") if here else ("Chinese", "other languages")
         notes.append(f"It learned from {known} and judges {given} here: do not use these scores.")
     return notes
