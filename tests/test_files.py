@@ -162,6 +162,8 @@ def test_inputs_are_not_written_over(tmp_path):
     (tmp_path / "model.yaml").touch()
     with pytest.raises(BadInputError, match="would be overwritten"):
         spare_inputs(tmp_path / "model.yaml", tmp_path)
+    with pytest.raises(BadInputError, match="is a folder; name a file to write"):
+        spare_inputs(tmp_path)
 
 
 def test_messages_hold_nothing_that_steers_a_terminal():

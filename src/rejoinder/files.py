@@ -120,10 +120,12 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def spare_inputs(out: Path, *inputs: Path | None) -> None:
-    """Refuse to write over what is read: a file, a folder, or a file in it."""
+    """Refuse to write over what is read (a file, a folder, a file in it) or over any folder, before the work begins."""
     for given in filter(None, inputs):
         if out.resolve() == given.resolve() or (out.is_file() and given.resolve() in out.resolve().parents):
             raise BadInputError(out, "would be overwritten; name another file to write")
+    if out.is_dir():
+        raise BadInputError(out, "is a folder; name a file to write")
 
 
 def fingerprint(path: Path) -> str:

@@ -1,10 +1,9 @@
 """The promises of the Ubuntu subtasks, on real logs with links by hand."""
 
 import itertools
-import os
-from pathlib import Path
 
 import pytest
+from tests.real.data import DATA, needs
 
 from rejoinder.corpora.irc import read_log
 from rejoinder.corpora.link_files import annotation_files, read_annotations
@@ -13,10 +12,9 @@ from rejoinder.tasks.knowledge import knowledge_files, read_pages
 from rejoinder.tasks.ubuntu import UbuntuPlan, build_subtasks, split_by_day
 from rejoinder.tasks.ubuntu_logs import find_logs, gather
 
-DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 LINKS = DATA / "irc-links" / "train"
 
-pytestmark = pytest.mark.skipif(not LINKS.is_dir(), reason=f"no real logs at {LINKS}; set REJOINDER_DATA")
+pytestmark = needs("irc-links")
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,7 @@
-import os
 import shutil
-from pathlib import Path
 
 import pytest
+from tests.real.data import DATA, needs
 
 from rejoinder.corpora.disentangle import train
 from rejoinder.corpora.irc import read_log
@@ -10,13 +9,11 @@ from rejoinder.corpora.link_files import annotation_files, read_annotations
 from rejoinder.corpora.link_model import QUICK
 from rejoinder.measures.disentanglement import score
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("REJOINDER_DATA", ROOT / "../shared/data"))
 LINKS = DATA / "irc-links"
 LOGS = DATA / "ubuntu-logs"
 
-needs_links = pytest.mark.skipif(not LINKS.is_dir(), reason=f"no irc-links in {DATA}; set REJOINDER_DATA")
-needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"no ubuntu-logs in {DATA}; set REJOINDER_DATA")
+needs_links = needs("irc-links")
+needs_logs = needs("ubuntu-logs")
 
 
 @needs_links

@@ -1,23 +1,20 @@
 """The question-answering system on the official development questions, learned from generated ones."""
 
-import os
-from pathlib import Path
-
 import polars as pl
-import pytest
+from tests.real.data import DATA, needs
 
 from rejoinder.systems.film_answers import FilmAnswers
 from rejoinder.systems.system import Lesson
 from rejoinder.tasks.selection import load_selection_task
 
-DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data")) / "movies"
+FILMS = DATA / "movies"
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no film data at {DATA}; set REJOINDER_DATA")
+pytestmark = needs("movies")
 
 
 def test_official_questions_are_answered(cli, tmp_path):
-    kb, asked = DATA / "mdd" / "movie_kb.txt.gz", DATA / "mdd" / "task1_qa_dev.txt.gz"
-    sources = ("--kb", kb, "--questions", DATA / "metaqa" / "1-hop_dev.txt.gz", "--official", asked)
+    kb, asked = FILMS / "mdd" / "movie_kb.txt.gz", FILMS / "mdd" / "task1_qa_dev.txt.gz"
+    sources = ("--kb", kb, "--questions", FILMS / "metaqa" / "1-hop_dev.txt.gz", "--official", asked)
     sizes = ("--qa-size", 6000, "--eval-size", 100, "--joint-size", 100)
     assert cli("build", "movies", *sources, *sizes, "--out", tmp_path / "movies")[0] == 0
     assert cli("import", "mdd", asked, "--kb", kb, "--out", tmp_path / "mdd")[0] == 0

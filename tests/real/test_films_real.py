@@ -2,31 +2,30 @@
 
 import gzip
 import json
-import os
 import re
 import time
-from pathlib import Path
 
 import pytest
+from tests.real.data import DATA, needs
 
 from rejoinder.corpora.entities import Parser
 from rejoinder.corpora.films import read_kb
 from rejoinder.tasks.film_groups import question_classes
 from rejoinder.tasks.selection import load_selection_task
 
-DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data")) / "movies"
+FILMS = DATA / "movies"
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"no film data at {DATA}; set REJOINDER_DATA")
+pytestmark = needs("movies")
 
 
 def lines(name):
-    with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
+    with gzip.open(FILMS / name, "rt", encoding="utf-8") as file:
         return [line.rstrip("\n") for line in file if line != "\n"]
 
 
 @pytest.fixture(scope="module")
 def kb():
-    return read_kb(DATA / "mdd" / "movie_kb.txt.gz")
+    return read_kb(FILMS / "mdd" / "movie_kb.txt.gz")
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +68,11 @@ def test_question_classes_are_those_of_the_annotators(kb, parser):
 
 
 def test_generated_training_data_is_like_the_official_development_sets(cli, tmp_path):
-    official = [DATA / "mdd" / f"{name}_dev.txt.gz" for name in ("task1_qa", "task2_recs", "task3_qarecs")]
+    official = [FILMS / "mdd" / f"{name}_dev.txt.gz" for name in ("task1_qa", "task2_recs", "task3_qarecs")]
     code, _, err = cli(
-        "build", "movies", "--kb", DATA / "mdd" / "movie_kb.txt.gz",
-        "--ratings", DATA / "ml-latest-small" / "ratings.csv.gz", "--questions", DATA / "metaqa" / "1-hop_dev.txt.gz",
-        "--threads", DATA / "redial" / "test_data.jsonl.gz", "--out", tmp_path / "movies",
+        "build", "movies", "--kb", FILMS / "mdd" / "movie_kb.txt.gz",
+        "--ratings", FILMS / "ml-latest-small" / "ratings.csv.gz", "--questions", FILMS / "metaqa" / "1-hop_dev.txt.gz",
+        "--threads", FILMS / "redial" / "test_data.jsonl.gz", "--out", tmp_path / "movies",
         "--qa-size", 20_000, "--recs-size", 10_000, "--dialogue-size", 5_000, "--joint-size", 1_000, "--eval-size", 500,
         *(part for path in official for part in ("--official", path)),
     )  # fmt: skip
@@ -94,8 +93,8 @@ def test_generated_training_data_is_like_the_official_development_sets(cli, tmp_
 def test_the_official_candidates_are_the_pool_of_a_discussion(cli, tmp_path):
     talk = tmp_path / "task4_reddit_dev.txt"
     talk.write_text("1 Seen Alien ?\tYes , and Blade Runner too .\n2 Which is better ?\tFair enough .\n", "utf-8")
-    files = (talk, DATA / "mdd" / "task4_reddit_cand-valid.txt.gz")
-    code, _, err = cli("import", "mdd", *files, "--kb", DATA / "mdd" / "movie_kb.txt.gz", "--out", tmp_path / "mdd")
+    files = (talk, FILMS / "mdd" / "task4_reddit_cand-valid.txt.gz")
+    code, _, err = cli("import", "mdd", *files, "--kb", FILMS / "mdd" / "movie_kb.txt.gz", "--out", tmp_path / "mdd")
     assert code == 0, err
     task = load_selection_task(tmp_path / "mdd" / "task_4" / "dev")
     distinct = len({line.partition(" ")[2] for line in lines("mdd/task4_reddit_cand-valid.txt.gz")})

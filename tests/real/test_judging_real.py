@@ -1,11 +1,10 @@
 """Real annotated dialogues: DCH-1 (DialEval-1's training data) and DBDC3."""
 
-import os
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.real.data import real
 
 from rejoinder.measures.judgement import score
 from rejoinder.recipe import make_system, read_recipe
@@ -16,15 +15,6 @@ from rejoinder.systems.system import Lesson
 from rejoinder.tasks import dbdc3
 from rejoinder.tasks.description import describe_judged
 from rejoinder.tasks.load import load_task
-
-DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
-
-
-def real(name: str) -> Path:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"real data are not here: {name} is missing below REJOINDER_DATA ({DATA})")
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """Rankers on real dialogues, untangled by hand: what they should reach without any network."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.real.data import DATA, needs
 
 from rejoinder.corpora.link_files import annotation_files, read_annotations
 from rejoinder.measures.selection import score
@@ -15,10 +15,9 @@ from rejoinder.systems.system import Lesson
 from rejoinder.tasks.ubuntu import UbuntuPlan, build_subtasks
 from rejoinder.tasks.ubuntu_logs import find_logs, gather
 
-DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 LINKS = DATA / "irc-links" / "train"
 
-pytestmark = pytest.mark.skipif(not LINKS.is_dir(), reason=f"no real logs at {LINKS}; set REJOINDER_DATA")
+pytestmark = needs("irc-links")
 
 
 @pytest.fixture(scope="module")

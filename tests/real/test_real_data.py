@@ -2,12 +2,12 @@
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from tests.real.data import real
 
 from rejoinder.corpora.films import read_entities
 from rejoinder.formats import recognise_truth
@@ -17,16 +17,6 @@ from rejoinder.runs.judgement import JudgementRun
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.transfer import export_dialeval, import_dialeval
 from rejoinder.tasks.truth import read_truth
-
-DATA = Path(os.environ.get("REJOINDER_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
-
-
-def real(name: str) -> Path:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"real data are not here: {name} is missing below REJOINDER_DATA ({DATA})")
-    return path
-
 
 # --- customer-helpdesk dialogues ---
 

@@ -1,6 +1,6 @@
 """`rejoinder build`, `import`, `export` and `disentangle`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rejoinder.corpora.irc import Post
     from rejoinder.tasks.collection import Description
     from rejoinder.tasks.ubuntu_logs import Links
+    from rejoinder.watch import Step
 
 build = typer.Typer(help="Build tasks from raw sources.", no_args_is_help=True)
 importing = typer.Typer(help="Read official files, or a team's own, into task folders.", no_args_is_help=True)
@@ -210,12 +211,18 @@ def import_dstc7(
     pool: Annotated[Path | None, typer.Option("--pool", help="Candidate pool of subtask 2.")] = None,
 ) -> None:
     """Read DSTC7 examples, a folder for each subtask and split."""
-    from rejoinder.report.terminal import progress
     from rejoinder.tasks import transfer
+
+    _read_each(files, lambda path, advance: transfer.import_dstc7(path, out, pool, advance))
+
+
+def _read_each(files: list[Path], read: "Callable[[Path, Step], Path]") -> None:
+    """Read official files and print the folders that they became."""
+    from rejoinder.report.terminal import progress
 
     for path in files:
         with progress(f"reading {path.name}", None) as advance:
-            folder = transfer.import_dstc7(path, out, pool, advance)
+            folder = read(path, advance)
         typer.echo(str(folder))
 
 
@@ -228,13 +235,9 @@ def import_dialeval(
 
     Folders are named after the files; every vote is kept.
     """
-    from rejoinder.report.terminal import progress
     from rejoinder.tasks import transfer
 
-    for path in files:
-        with progress(f"reading {path.name}", None):
-            folder = transfer.import_dialeval(path, out)
-        typer.echo(str(folder))
+    _read_each(files, lambda path, _: transfer.import_dialeval(path, out))
 
 
 @importing.command("ubuntu-corpus", epilog="Example: rejoinder import ubuntu-corpus train.csv test.csv --out corpus")
@@ -243,13 +246,9 @@ def import_ubuntu_corpus(
     out: Out,
 ) -> None:
     """Read the Ubuntu Dialogue Corpus, a folder for each split."""
-    from rejoinder.report.terminal import progress
     from rejoinder.tasks.ubuntu_corpus import import_corpus
 
-    for path in files:
-        with progress(f"reading {path.name}", None) as advance:
-            folder = import_corpus(path, out, advance)
-        typer.echo(str(folder))
+    _read_each(files, lambda path, advance: import_corpus(path, out, advance))
 
 
 @app.command(epilog="Example: rejoinder export ubuntu --out official")
@@ -290,7 +289,9 @@ def train_links(
 ) -> None:
     """Learn which message answers which from logs with links."""
     from rejoinder.corpora.disentangle import train_command
+    from rejoinder.files import spare_inputs
 
+    spare_inputs(out)
     train_command(annotations, out, seed, lambda stage: typer.echo(stage, err=True))
     typer.echo(f"model: {out}", err=True)
 

@@ -260,10 +260,13 @@ def convert(
     lenient: Lenient = False,
 ) -> None:
     """Convert a run between formats, checked against the truth."""
+    from rejoinder.files import spare_inputs
     from rejoinder.measures.scoring import read_run
     from rejoinder.runs.convert import write_run, write_truth_as_qrels
     from rejoinder.tasks.truth import read_truth
 
+    for written in filter(None, (out, qrels)):
+        spare_inputs(written, run, truth, options_, entities)
     answers = read_truth(truth, truth_format, options_, entities)
     converted = read_run(run, answers, format_, lenient)
     for note in (*converted.notes, *write_run(out, converted, answers, to)):

@@ -43,10 +43,11 @@ def fuse(
     ] = None,
 ) -> None:
     """Put the rankings of several runs together."""
-    from rejoinder.files import BadInputError
+    from rejoinder.files import BadInputError, spare_inputs
     from rejoinder.runs.convert import default_format, write_run
     from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, stack
 
+    spare_inputs(out, task, dev, *runs, *(dev_runs or ()))
     if len(runs) < 2:
         raise BadInputError(runs[0], "one run alone; give at least two to put together")
     asked, found = _read(task, runs)
