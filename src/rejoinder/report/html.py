@@ -1,17 +1,12 @@
 """One HTML page that opens offline: tables, charts as inline SVG, what was measured and how."""
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 
-import jinja2
-
-from rejoinder import __version__
 from rejoinder.comparison import Comparison, MeasureComparison
-from rejoinder.files import write_atomically
 from rejoinder.report import plots
+from rejoinder.report.page import write_page
 from rejoinder.report.tables import Table, correlation_table, score_table, significance_table
-from rejoinder.text import counted
 
 
 def write_html(
@@ -22,18 +17,14 @@ def write_html(
     systems: Mapping[str, str] | None = None,
 ) -> None:
     """Write the page of one or several comparisons; `systems` says what the runs are."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(files("rejoinder.report").joinpath("page.html").read_text("utf-8"))
-    page = template.render(
+    write_page(
+        path,
+        "comparisons.html",
         title=title,
-        version=__version__,
-        counted=counted,
         overviews=overviews or [],
         systems=systems or {},
         sections=[_section(comparison) for comparison in comparisons],
     )
-    with write_atomically(path) as file:
-        file.write(page.encode())
 
 
 def _section(comparison: Comparison) -> dict[str, object]:

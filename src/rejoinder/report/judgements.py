@@ -3,20 +3,18 @@
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
 import altair as alt
-import jinja2
 import msgspec
 import numpy as np
 import polars as pl
 
-from rejoinder import __version__
 from rejoinder.files import write_atomically
 from rejoinder.judging import Course, Judgements, TrendPoint, values_of
 from rejoinder.model import ModelCard, Source
+from rejoinder.report.page import write_page
 from rejoinder.report.plots import styled, to_svg
 from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.judgement import Question
@@ -104,12 +102,11 @@ class Report(msgspec.Struct, frozen=True):
 
 def write_report(path: Path, report: Report) -> None:
     """Write the page."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(files("rejoinder.report").joinpath("judgements.html").read_text("utf-8"))
     found = report.found
-    page = template.render(
+    write_page(
+        path,
+        "judgements.html",
         title=report.title,
-        version=__version__,
         dialogues=len(found.dialogues),
         turns=sum(len(dialogue.turns) for dialogue in found.dialogues),
         period=_period(found),
@@ -120,12 +117,9 @@ def write_report(path: Path, report: Report) -> None:
         cases=[_case(found, number, course) for number, course in zip(report.worst, report.courses, strict=True)],
         card=report.card,
         sources=_sources(report.card),
-        counted=counted,
         doubts=doubts(report.card, found),
         meanings=MEANINGS,
     )
-    with write_atomically(path) as file:
-        file.write(page.encode())
 
 
 def _period(found: Judgements) -> str | None:
