@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -210,3 +211,11 @@ def test_too_few_days_and_links_that_are_not_there_are_told_before_the_work(cli,
     code, _, err = cli("build", "ubuntu", "--logs", tmp_path, "--links", tmp_path / "no", "--out", tmp_path / "o")
     assert (code, err) == (2, f"error: {tmp_path / 'no'}: no such folder\n")
     assert not (tmp_path / "o").exists()
+
+
+def test_a_missing_library_is_one_line_that_says_what_to_install(cli, monkeypatch, tmp_path):
+    cli("sample", "irc", "--out", tmp_path / "irc", "--size", "500")
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    code, _, err = cli("disentangle", "train", "--annotations", tmp_path / "irc", "--out", tmp_path / "links.model")
+    assert (code, err.splitlines()[-1]) == (2, "error: this needs lightgbm: pip install 'rejoinder[search]'")
+    assert not (tmp_path / "links.model").exists()

