@@ -192,7 +192,8 @@ class Pretrained(nn.Module):
         from transformers import AutoConfig, AutoModel
 
         config: Any = AutoConfig.from_pretrained(configuration)
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = settings.dropout
+        config.hidden_dropout_prob = settings.dropout
+        config.attention_probs_dropout_prob = 0.0  # packed attention has none, and the fast one for CPUs has not either
         self.packs = config.model_type == "bert"
         packing.register()
         attention = packing.PACKED if self.packs else "sdpa"
