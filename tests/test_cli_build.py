@@ -199,7 +199,7 @@ def test_chats_are_imported_and_masked(cli, save, tmp_path):
     assert (code, err.splitlines()[:2]) == (0, notes)
     code, _, err = cli("import", "helpdesk", tmp_path / "chats.csv", "--out", tmp_path / "chats")
     assert (code, err.count("\n")) == (2, 1)
-    assert "row 1: conversation: no such column; there are id, who, what, when" in err
+    assert "header: conversation: no such column; there are id, who, what, when" in err
     assert load_judgement_task(tmp_path / "chats").dialogues == task.dialogues
 
 

@@ -134,6 +134,12 @@ def test_a_damaged_fold_is_done_again_with_a_word(data, tmp_path, content):
     assert (run.distributions["nugget"] == expected.distributions["nugget"]).all()
 
 
+def test_a_folder_that_cannot_be_is_named(cli, data, save):
+    out = save("file", "precious") / "folds"
+    code, _, err = cli("crossvalidate", "mean", "--task", data / "train_en.json", "--out", out)
+    assert (code, err) == (2, f"error: {out}: cannot be written (Not a directory)\n")
+
+
 def test_tasks_without_votes_are_refused(cli, save, tmp_path):
     path = save("f.json", [{"id": "1", "turns": [{"sender": "customer", "utterances": []}]}])
     code, _, err = cli("crossvalidate", "mean", "--task", path, "--out", tmp_path / "out")

@@ -19,6 +19,7 @@ from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.files import fingerprint as fingerprint_of
+from rejoinder.folders import new_folders
 from rejoinder.recipe import Recipe, make_system, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs.convert import default_format, write_run
@@ -172,7 +173,8 @@ def write_crossvalidated(
     if finished is not None:
         return finished, (f"{finished}: finished before, by the same recipe on the same dialogues; kept",)
     work = out / f".{recipe.name}-{crc32(msgspec.json.encode(card)):08x}"
-    run, done = crossvalidate(recipe, task, folds, work, watch, also.task if also else None)
+    with new_folders(out):
+        run, done = crossvalidate(recipe, task, folds, work, watch, also.task if also else None)
     asked = task.unanswered()
     format_ = default_format(run, asked)
     name = f"{recipe.name}.{'json' if format_ == 'dialeval' else format_}"

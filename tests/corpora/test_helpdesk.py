@@ -69,9 +69,12 @@ def test_posts_of_one_time_keep_their_order(save):
         ("conversation,speaker,text\n1,user,hi\n,user,ho", "row 2: conversation: is empty; expected the "
          "conversation's id"),
         ("conversation,speaker,text\n1,user,hi,ho", "row 1: 4 fields; the header has 3"),
-        ("conversation,speaker,words\n1,user,hi", "row 1: text: no such column; there are conversation, "
+        ("conversation,speaker,words\n1,user,hi", "header: text: no such column; there are conversation, "
          "speaker, words; name yours by --conversation, --speaker and --text"),
         ("conversation,speaker,text\n", "holds no post"),
+        ("1,user,hi\n", "header: conversation: no such column; there are 1, user, hi; name yours by --conversation, "
+         "--speaker and --text"),
+        ("conversation,speaker,text,text\n1,user,hi,ho", "header: text: is the name of several columns"),
         ("conversation,speaker,text,time\n1,user,hi,yesterday", "row 1: time: 'yesterday'; expected a time such as "
          "2024-05-01 09:12 (ISO 8601)"),
         ('conversation,speaker,text\n1,user,"hi', "not CSV (unexpected end of data)"),
@@ -98,3 +101,9 @@ def test_a_side_that_nobody_is_on_is_named(save, complaint, cli, tmp_path):
     read_dialogues(path, roles=Roles(customers=frozenset({"nobody", "visitor"})))
     code, _, err = cli("import", "helpdesk", path, "--customer", "nobody", "--out", tmp_path / "out")
     assert (code, (tmp_path / "out").exists()) == (2, False), err
+
+
+def test_a_post_may_be_a_whole_log_and_names_may_have_spaces_around_them(save):
+    log = "x" * 300_000
+    (dialogue,) = read_dialogues(save("chats.csv", f"conversation, speaker ,text\n1,user,{log}\n"))
+    assert dialogue.turns[0].posts == (log,)

@@ -2,6 +2,7 @@ import pytest
 
 from rejoinder.dialogue import Dialogue, Turn
 from rejoinder.tasks.helpdesk import QUESTIONS, make_task, read_questions
+from rejoinder.tasks.judgement_folder import load_judgement_task
 
 DIALOGUES = [
     Dialogue("a", (Turn("customer", ("hi",)), Turn("helpdesk", ("ho",)))),
@@ -39,6 +40,10 @@ def test_questions_of_ones_own(save):
     [
         ("x,ann,S,,1", "row 1: conversation: no such conversation: 'x'"),
         ("a,ann,S,0,1", "row 1: turn: '0'; expected a number from 1, or nothing for a question about the dialogue"),
+        (
+            "a,ann,nugget,9999999999,CNUG",
+            "row 1: turn: '9999999999'; expected a number from 1, or nothing for a question about the dialogue",
+        ),
         ("a,ann,S,two,1", "row 1: turn: 'two'; expected a number from 1, or nothing for a question about the dialogue"),
         ("a,ann,S,1,1", "row 1: turn: '1'; S expects nothing"),
         ("a,ann,nugget,,CNUG", "row 1: turn: ''; nugget expects the turn's number"),
@@ -54,9 +59,27 @@ def test_votes_that_do_not_fit(save, complaint, votes, problem):
     assert complaint(make_task, DIALOGUES, save("votes", HEADER + votes)) == f"votes: {problem}"
 
 
-def test_questions_that_make_no_sense(save, complaint):
-    path = save("q.yaml", "- {name: x, labels: [a], ordered: true, roles: {user: [b]}}")
-    assert complaint(read_questions, path) == "q.yaml: question 1: roles: 'b' is not among the labels"
+@pytest.mark.parametrize(
+    ("questions", "problem"),
+    [
+        ("[]", "questions: asks nothing"),
+        ("[{name: x, labels: [a, c], ordered: true, roles: {user: [b]}}]",
+         "question 1: roles: 'b' is not among the labels"),
+        ("[{name: x, labels: [a, c], ordered: true, roles: {user: []}}]",
+         "question 1: roles: expected speakers with their labels"),
+        ("[{name: x, labels: [a, c], ordered: true, roles: {}}]",
+         "question 1: roles: expected speakers with their labels"),
+        ("[{name: x, labels: [a], ordered: true}]", "question 1: labels: expected two or more, each once"),
+        ("[{name: x, labels: [a, b, a], ordered: true}]", "question 1: labels: expected two or more, each once"),
+        ("[{name: ../x, labels: [a, b], ordered: true}]", "question 1: name: expected letters, digits, spaces, - or _"),
+        ("[{name: x, labels: [a, b], ordered: true}, {name: x, labels: [a, b], ordered: false}]",
+         "question 2: name: 'x' is given twice"),
+    ],
+)  # fmt: skip
+def test_questions_that_make_no_sense(save, complaint, questions, problem):
+    assert complaint(read_questions, save("q.yaml", questions)) == f"q.yaml: {problem}"
+    folder = save("task.yaml", f"{{dataset: x, questions: {questions}, dialogues: 1}}").parent
+    assert complaint(load_judgement_task, folder) == f"task.yaml: {problem}"
 
 
 def test_a_criterion_that_nobody_voted_on_is_named_and_runs_need_no_official_format(cli, save, tmp_path):

@@ -134,12 +134,19 @@ def read_rows(
     The hint says what to do where a needed one is missing.
     """
     is_json = read_start(path, 4096).lstrip()[:1] in (b"{", b"[")
-    rows = _read_json(path) if is_json else _read_csv(path, needed)
+    rows = _read_json(path) if is_json else _read_csv(path, needed, hint)
     for place, row in rows:
-        for name in needed:
-            if name not in row:
-                raise BadInputError(path, f"no such column; there are {', '.join(row) or 'none'}{hint}", place, name)
+        if is_json:
+            _check_columns(path, place, list(row), needed, hint)
         yield place, {name: row.get(name, "") for name in (*needed, *optional)}
+
+
+def _check_columns(path: Path, place: str, names: list[str], needed: Sequence[str], hint: str) -> None:
+    for name in needed:
+        if name not in names:
+            raise BadInputError(path, f"no such column; there are {', '.join(names) or 'none'}{hint}", place, name)
+        if names.count(name) > 1:
+            raise BadInputError(path, "is the name of several columns", place, name)
 
 
 def _read_json(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -153,16 +160,18 @@ def _read_json(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _fitness(header: str, separator: str, needed: Sequence[str]) -> tuple[int, int]:
-    names = next(csv.reader([header], delimiter=separator), [])
+    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
     return len({*names} & {*needed}), len(names)
 
 
-def _read_csv(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def _read_csv(path: Path, needed: Sequence[str], hint: str) -> Iterator[tuple[str, dict[str, str]]]:
+    csv.field_size_limit(2**31 - 1)  # a post may be a whole log
     with open_binary(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
             first = text.readline()
             separator = max("\t;,", key=lambda mark: _fitness(first, mark, needed))
-            header = next(csv.reader([first], delimiter=separator), [])
+            header = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+            _check_columns(path, "header", header, needed, hint)
             for number, row in enumerate(csv.reader(text, delimiter=separator, strict=True), 1):
                 if not row:
                     continue

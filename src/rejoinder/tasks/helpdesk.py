@@ -12,7 +12,7 @@ from rejoinder.files import BadInputError
 from rejoinder.records import read_yaml
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
-from rejoinder.tasks.judgement_folder import check_votes
+from rejoinder.tasks.judgement_folder import check_questions, check_votes
 
 QUESTIONS = (*QUALITY, NUGGET)
 
@@ -20,10 +20,7 @@ QUESTIONS = (*QUALITY, NUGGET)
 def read_questions(path: Path) -> tuple[Question, ...]:
     """Read questions from YAML: a list of name, labels, ordered and, for questions about turns, roles."""
     questions = read_yaml(path, tuple[Question, ...])
-    for number, question in enumerate(questions, 1):
-        unknown = {label for labels in (question.roles or {}).values() for label in labels} - set(question.labels)
-        if unknown:
-            raise BadInputError(path, f"{min(unknown)!r} is not among the labels", f"question {number}", "roles")
+    check_questions(path, questions)
     return questions
 
 
@@ -49,7 +46,7 @@ def _read_votes(path: Path, dialogues: Sequence[Dialogue], questions: Sequence[Q
         id_, turn = row["conversation"].strip(), row["turn"].strip()
         if id_ not in numbers:
             raise BadInputError(path, f"no such conversation: {id_!r}", place, "conversation")
-        if turn and not (turn.isdecimal() and int(turn)):
+        if turn and not (turn.isdecimal() and len(turn) < 10 and int(turn)):
             problem = f"{turn!r}; expected a number from 1, or nothing for a question about the dialogue"
             raise BadInputError(path, problem, place, "turn")
         if about_turns.get(row["question"], bool(turn)) != bool(turn):

@@ -1,5 +1,7 @@
 """A judgement task as a folder: `task.yaml`, `dialogues.parquet` and, where they are known, `votes.parquet`."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -71,7 +73,29 @@ def _dialogues_table(task: JudgementTask) -> pl.DataFrame:
 
 def read_judgement_card(folder: Path) -> JudgementCard:
     """Read `task.yaml`."""
-    return read_yaml(folder / "task.yaml", JudgementCard)
+    card = read_yaml(folder / "task.yaml", JudgementCard)
+    check_questions(folder / "task.yaml", card.questions)
+    return card
+
+
+def check_questions(path: Path, questions: Sequence[Question]) -> None:
+    """Refuse questions that cannot be told apart, or that leave no choice."""
+    if not questions:
+        raise BadInputError(path, "asks nothing", field="questions")
+    names = [question.name for question in questions]
+    for number, question in enumerate(questions, 1):
+        roles = {} if question.roles is None else question.roles
+        unknown = {label for labels in roles.values() for label in labels} - {*question.labels}
+        checks = (
+            ("name", re.fullmatch(r"\w[\w -]*", question.name), "expected letters, digits, spaces, - or _"),
+            ("name", question.name not in names[: number - 1], f"{question.name!r} is given twice"),
+            ("labels", len({*question.labels}) >= max(2, len(question.labels)), "expected two or more, each once"),
+            ("roles", not unknown, f"{min(unknown, default='')!r} is not among the labels"),
+            ("roles", question.roles is None or (roles and all(roles.values())), "expected speakers with their labels"),
+        )
+        for field, good, problem in checks:
+            if not good:
+                raise BadInputError(path, problem, f"question {number}", field)
 
 
 def load_judgement_task(folder: Path) -> JudgementTask:
