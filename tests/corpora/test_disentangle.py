@@ -3,7 +3,7 @@ from itertools import count, pairwise
 import numpy as np
 import pytest
 
-from rejoinder.corpora.disentangle import apply_command, train, train_command
+from rejoinder.corpora.disentangle import link_logs, train
 from rejoinder.corpora.irc import parse, read_log
 from rejoinder.corpora.link_block import WINDOW, Block
 from rejoinder.corpora.link_boosting import Trees, fit
@@ -89,10 +89,10 @@ def test_small_logs(model):
 
 def test_a_model_survives_its_file_and_the_seed_fixes_its_bytes(split, model, some_posts, tmp_path):
     model.save(tmp_path / "one.model")
-    train_command(split[0], tmp_path / "two.model", settings=QUICK)
+    train(split[0], settings=QUICK).save(tmp_path / "two.model")
     assert (tmp_path / "one.model").read_bytes() == (tmp_path / "two.model").read_bytes()
     assert list(LinkModel.load(tmp_path / "one.model").links(some_posts)) == list(model.links(some_posts))
-    train_command(split[0], tmp_path / "other.model", seed=1, settings=QUICK)
+    train(split[0], seed=1, settings=QUICK).save(tmp_path / "other.model")
     assert (tmp_path / "one.model").read_bytes() != (tmp_path / "other.model").read_bytes()
 
 
@@ -104,7 +104,7 @@ def test_progress_is_told(split):
 
 def test_apply_writes_annotations_by_the_names_of_the_logs(model, split, tmp_path):
     model.save(tmp_path / "model")
-    (path,) = apply_command([split[1]], tmp_path / "model", tmp_path / "out")
+    (path,) = link_logs([split[1]], tmp_path / "model", tmp_path / "out")
     assert path == tmp_path / "out" / split[1].name.replace("raw", "annotation")
     assert read_annotations(path) == list(model.links(read_log(split[1])))
 
@@ -112,7 +112,7 @@ def test_apply_writes_annotations_by_the_names_of_the_logs(model, split, tmp_pat
 def test_apply_refuses_two_logs_of_one_name_before_it_writes(model, split, tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(BadInputError, match="another log is named day too"):
-        list(apply_command([split[1], tmp_path / split[1].name], tmp_path / "model", tmp_path / "out"))
+        list(link_logs([split[1], tmp_path / split[1].name], tmp_path / "model", tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -120,7 +120,7 @@ def test_a_log_that_turns_out_bad_leaves_the_old_links(model, tmp_path, save, co
     model.save(tmp_path / "model")
     write_annotations(tmp_path / "out" / "day.annotation.txt", [(0, 0)])
     bad = save("day.txt", "not a log\n")
-    said = complaint(lambda: list(apply_command([bad], tmp_path / "model", tmp_path / "out")))
+    said = complaint(lambda: list(link_logs([bad], tmp_path / "model", tmp_path / "out")))
     assert said.startswith("day.txt: line 1: not an IRC log")
     assert read_annotations(tmp_path / "out" / "day.annotation.txt") == [(0, 0)]
 

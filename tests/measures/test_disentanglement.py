@@ -14,7 +14,7 @@ from rejoinder.measures.disentanglement import (
     one_to_one,
     partition,
     score,
-    score_command,
+    score_folders,
     variation_of_information,
 )
 
@@ -134,6 +134,6 @@ def test_folders_are_compared_by_name(tmp_path):
     write_annotations(tmp_path / "gold" / "day.annotation.txt", GOLD)
     write_annotations(tmp_path / "ours" / "day.annotation.txt", FOUND)
     write_annotations(tmp_path / "ours" / "another.annotation.txt", FOUND)
-    assert score_command(tmp_path / "gold", tmp_path / "ours") == score({"day": GOLD}, {"day": FOUND})
+    assert score_folders(tmp_path / "gold", tmp_path / "ours") == score({"day": GOLD}, {"day": FOUND})
     with pytest.raises(BadInputError, match=r"gold: another\.annotation\.txt is missing"):
-        score_command(tmp_path / "ours", tmp_path / "gold")
+        score_folders(tmp_path / "ours", tmp_path / "gold")

@@ -288,11 +288,11 @@ def train_links(
     seed: Seed = 0,
 ) -> None:
     """Learn which message answers which from logs with links."""
-    from rejoinder.corpora.disentangle import train_command
+    from rejoinder.corpora.disentangle import train
     from rejoinder.files import spare_inputs
 
     spare_inputs(out)
-    train_command(annotations, out, seed, lambda stage: typer.echo(stage, err=True))
+    train(annotations, seed, lambda stage: typer.echo(stage, err=True)).save(out)
     typer.echo(f"model: {out}", err=True)
 
 
@@ -305,13 +305,13 @@ def apply_links(
     out: Out,
 ) -> None:
     """Write the links of each log to NAME.annotation.txt."""
-    from rejoinder.corpora.disentangle import apply_command
+    from rejoinder.corpora.disentangle import link_logs
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.ubuntu_logs import find_logs
 
     found = find_logs(logs)
     with progress("untangling logs", len(found)) as advance:
-        for path in apply_command(found, model, out):
+        for path in link_logs(found, model, out):
             typer.echo(str(path))
             advance(1)
 
@@ -328,11 +328,11 @@ def score_links(
     """
     import msgspec
 
-    from rejoinder.measures.disentanglement import score_command
+    from rejoinder.measures.disentanglement import score_folders
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
 
-    figures = score_command(gold, predicted)
+    figures = score_folders(gold, predicted)
     if json:
         typer.echo(msgspec.json.encode(figures))
     else:

@@ -1,4 +1,4 @@
-"""`rejoinder recipes`, `train`, `predict` and `crossvalidate`."""
+"""`rejoinder recipes`, `train`, `predict`, `crossvalidate` and `index`."""
 
 from pathlib import Path
 from typing import Annotated

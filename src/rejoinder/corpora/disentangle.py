@@ -29,14 +29,7 @@ def train(
     return train_on(logs, seed, settings or Settings(), progress)
 
 
-def train_command(
-    annotations: Path, out: Path, seed: int = 0, progress: Progress = _silent, settings: Settings | None = None
-) -> None:
-    """Train a model and write it to a file."""
-    train(annotations, seed, progress, settings).save(out)
-
-
-def apply_command(logs: Sequence[Path], model: Path, out: Path) -> Iterator[Path]:
+def link_logs(logs: Sequence[Path], model: Path, out: Path) -> Iterator[Path]:
     """Write the links of each log to NAME.annotation.txt in a folder, and yield each file when it is written."""
     files = _outputs(logs, out)
     linker = LinkModel.load(model)

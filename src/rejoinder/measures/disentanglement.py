@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Partition = list[frozenset[int]]
 
 
-def score_command(gold: Path, predicted: Path) -> dict[str, float]:
+def score_folders(gold: Path, predicted: Path) -> dict[str, float]:
     """Score the annotations of one folder against those of the same names in another."""
     truth = annotation_files(gold)
     found = annotation_files(predicted)
