@@ -1,7 +1,7 @@
 import pytest
 
 from rejoinder.errors import UserError
-from rejoinder.recipe import make_system, names, read_recipe
+from rejoinder.recipe import Recipe, make_system, names, read_parts, read_recipe
 from rejoinder.systems.retrieval import Random
 
 
@@ -53,3 +53,31 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
     assert complaint(read_recipe, str(save("f.yaml", "- 1\n"))) == "f.yaml: expected `object`, got `array`"
     assert complaint(read_recipe, str(save("g.yaml", "about: 1\n"))) == "g.yaml: about: expected `str`, got `int`"
     assert complaint(read_recipe, str(save("h.yaml", " "))) == "h.yaml: is empty"
+
+
+@pytest.mark.parametrize(
+    ("system", "settings", "problem"),
+    [
+        ("kernel-judge", {"power": 0}, "Expected `float` > 0.0 - at `settings.power`"),
+        ("kernel-judge", {"dialogue_penalty": -1.0}, "Expected `float` > 0.0 - at `settings.dialogue_penalty`"),
+        ("kernel-judge", {"most": 0}, "Expected `int` >= 1 - at `settings.most`"),
+        ("neural-judge", {"turns": []}, "Expected `array` of length >= 1 - at `settings.turns`"),
+        ("neural-judge", {"members": 0}, "Expected `int` >= 1 - at `settings.members`"),
+        ("neural-judge", {"training": {"batch": 0}}, "batch is 0; expected 1 or more - at `settings.training`"),
+    ],
+)
+def test_settings_that_nothing_can_be_learned_by(complaint, system, settings, problem):
+    pytest.importorskip("torch")
+    recipe = Recipe(about="", system=system, settings=settings, name="mine")
+    assert complaint(make_system, recipe) == f"mine: settings: {problem}"
+
+
+def test_a_recipe_is_not_made_of_itself(save, tmp_path):
+    text = "{{about: '', system: judge-ensemble, settings: {{members: [mean, {}]}}}}"
+    inner, outer = tmp_path / "inner.yaml", tmp_path / "outer.yaml"
+    save("inner.yaml", text.format("bl-uniform"))
+    save("outer.yaml", text.format(inner))
+    assert [part.name for part in read_parts(read_recipe(str(outer)))] == ["mean", "inner", "mean", "bl-uniform"]
+    save("inner.yaml", text.format(outer))
+    with pytest.raises(UserError, match="the recipe outer is made of itself"):
+        read_parts(read_recipe(str(outer)))

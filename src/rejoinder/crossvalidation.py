@@ -20,7 +20,7 @@ from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.files import fingerprint as fingerprint_of
 from rejoinder.folders import new_folders
-from rejoinder.recipe import Recipe, make_system, read_recipe
+from rejoinder.recipe import Recipe, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs.convert import default_format, write_run
 from rejoinder.runs.judgement import JudgementRun
@@ -164,7 +164,7 @@ def write_crossvalidated(
 
     An interrupted one goes on where it was; one that is finished, by the same card, is left as it is.
     """
-    parts = _parts(recipe)
+    parts = read_parts(recipe)
     if also is not None:
         recipe = msgspec.structs.replace(recipe, name=f"{recipe.name}+{also.name}")
     card = FoldsCard(recipe=recipe, folds=folds, task=fingerprint, also=also.fingerprint if also else "", parts=parts)
@@ -189,11 +189,6 @@ def write_crossvalidated(
     (work / name).replace(out / name)
     shutil.rmtree(work)
     return out / name, run.notes
-
-
-def _parts(recipe: Recipe) -> list[Recipe]:
-    parts = [read_recipe(source) for source in make_system(recipe).part_sources()]
-    return [*parts, *(deeper for part in parts for deeper in _parts(part))]
 
 
 def _read_card(out: Path, name: str) -> FoldsCard | None:

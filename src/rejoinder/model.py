@@ -14,7 +14,7 @@ from rejoinder import __version__
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.folders import clear_folder, staged_folder
-from rejoinder.recipe import Recipe, make_system, read_recipe
+from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, needed_extra
@@ -24,7 +24,6 @@ from rejoinder.tasks.selection import SelectionTask
 from rejoinder.text import is_chinese
 from rejoinder.watch import Watch, unwatched
 
-CARD = "model.yaml"
 _PARTS = "parts"
 _WORK_CARD = "card.json"
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
@@ -75,9 +74,7 @@ def train_model(
     the end.
     """
     system = make_system(given.recipe)
-    for source in system.part_sources():
-        if not _is_model(source):
-            make_system(read_recipe(source))  # a mistake should show before anything is trained
+    read_parts(given.recipe)  # a mistake should show before anything is trained
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
         _check_votes(path, task, given.train)
@@ -139,15 +136,11 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
 
 def _make_part(given: Assignment, source: str, place: Path, lesson: Any) -> None:
     """Copy a trained model, or train a recipe, so that the model it becomes part of is self-contained."""
-    if _is_model(source):
+    if is_model(source):
         shutil.copytree(source, place)
         return
     part = msgspec.structs.replace(given, recipe=read_recipe(source))
     train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch)
-
-
-def _is_model(source: str) -> bool:
-    return (Path(source) / CARD).is_file()
 
 
 def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:

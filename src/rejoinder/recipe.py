@@ -19,6 +19,9 @@ from rejoinder.files import BadInputError
 from rejoinder.records import read_yaml
 from rejoinder.systems.system import SYSTEMS, AnySystem, find_system
 
+CARD = "model.yaml"
+"""What tells a trained model's folder from others."""
+
 
 class Recipe(msgspec.Struct, frozen=True):
     """How to make a system."""
@@ -59,6 +62,19 @@ def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
     except msgspec.ValidationError as error:
         raise BadInputError(path, str(error).replace("`$.", "`settings."), field="settings") from None
     return class_(settings)
+
+
+def read_parts(recipe: Recipe, above: tuple[Recipe, ...] = ()) -> list[Recipe]:
+    """Return the recipes that a recipe is made of, and theirs; models that are trained already are none."""
+    if recipe in above:
+        raise UserError(f"the recipe {recipe.name} is made of itself")
+    parts = [read_recipe(source) for source in make_system(recipe).part_sources() if not is_model(source)]
+    return [*parts, *(deeper for part in parts for deeper in read_parts(part, (*above, recipe)))]
+
+
+def is_model(source: str) -> bool:
+    """Whether this is the folder of a trained model."""
+    return (Path(source) / CARD).is_file()
 
 
 def _check_system(path: Path, recipe: Recipe) -> None:

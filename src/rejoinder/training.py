@@ -59,6 +59,12 @@ class Training:
     precision: Literal["auto", "full", "bf16"] = "auto"
     """auto: bf16 on a GPU that has it, else full."""
 
+    def __post_init__(self) -> None:
+        """Refuse what nothing can be learned by."""
+        for name in ("batch", "accumulate", "checks"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 1 or more")
+
 
 class Learner(Protocol):
     """What the loop trains: a network with its data."""

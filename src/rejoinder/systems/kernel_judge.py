@@ -7,7 +7,7 @@ predictions much as the Jensen-Shannon divergence does, and squaring the roots k
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.intp]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 View = TypeVar("View", Matrix, Floats)
 
 
@@ -54,11 +55,11 @@ class KernelJudge(JudgementSystem):
         dialogue_cues: float = 3.0
         answers: float = 5.0
         """Weight of what was predicted of the turns, in a question about the dialogue."""
-        turn_penalty: float = 2.0
-        dialogue_penalty: float = 3.0
-        power: float = 0.5
+        turn_penalty: Positive = 2.0
+        dialogue_penalty: Positive = 3.0
+        power: Positive = 0.5
         """Which power of the probabilities is predicted."""
-        most: int = 12_000
+        most: Annotated[int, msgspec.Meta(ge=1)] = 12_000
         """Rows to learn a question from; of more, dialogues are drawn at random."""
 
     speakers: tuple[str, ...]

@@ -7,6 +7,7 @@ dialogues back, to know when to stop.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -33,7 +34,7 @@ _LEARNED = "learned.json"
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a network reads, how it is built and trained, and how many there are."""
 
-    turns: tuple[str, ...] = ("use", "grams", "cues")
+    turns: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("use", "grams", "cues")
     """Vectors of a turn: `cues`, `grams`, `words`, `use`, `minilm`, or the folder of an encoder."""
     words: str = "glove"
     """Word vectors: `glove`, `learned`, or a file in the text format."""
@@ -41,7 +42,7 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether each number of a turn's vector is brought to mean 0 and deviation 1."""
     together: bool = True
     """Whether one network answers all questions, or one those about dialogues and one those about turns."""
-    members: int = 1
+    members: Annotated[int, msgspec.Meta(ge=1)] = 1
     reader: Reader = Reader()
     training: Training = Training()
 
