@@ -115,7 +115,7 @@ def find_track(session: Session, slug: str, track: str) -> Track | None:
 
 def store_truth(site: Site, truth: list[Path], options: Path | None = None, entities: Path | None = None) -> Files:
     """Copy what a track is scored against into the board's folder: one file, or a task folder or its files."""
-    several = sorted(truth[0].glob("*.*")) if len(truth) == 1 and truth[0].is_dir() else truth
+    several = sorted(truth[0].glob("[!.]*.*")) if len(truth) == 1 and truth[0].is_dir() else truth
     is_task = len(several) > 1
     if not several or (is_task and not {path.suffix for path in several} <= {".parquet", ".yaml"}):
         raise UserError("truth: expected one file, or the tables of a task folder")

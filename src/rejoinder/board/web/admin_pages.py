@@ -187,8 +187,9 @@ async def _save(sent: FormData, folder: Path) -> dict[str, list[Path]]:
     saved: dict[str, list[Path]] = {"truth": [], "options": [], "entities": []}
     for kind, paths in saved.items():
         for file in sent.getlist(kind):
-            if isinstance(file, UploadFile) and file.filename:
-                path = folder / kind / (clean_filename(file.filename).lstrip(".") or kind)
+            name = clean_filename(file.filename or ".") if isinstance(file, UploadFile) else "."
+            if isinstance(file, UploadFile) and not name.startswith("."):  # a task folder's own notes are hidden
+                path = folder / kind / name
                 if path in paths:
                     raise UserError(f"{kind}: two files are called {path.name}")
                 path.parent.mkdir(exist_ok=True)
