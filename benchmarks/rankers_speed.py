@@ -138,9 +138,9 @@ def _found(index: Index, vectors: Any) -> float:
 
 
 class Reader(SelectionSystem):
-    """Reads context and option together, as a cross-encoder of MiniLM's size does; what it finds means nothing."""
+    """Reads context and option together, as much of them as the cross-encoder does; what it finds means nothing."""
 
-    encoder = SentenceEncoder(SentenceEncoder.Settings(longest=96))
+    encoder = SentenceEncoder(SentenceEncoder.Settings(longest=128))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> Any:
         pairs = offered(task)

@@ -137,7 +137,8 @@ class Cascade(SelectionSystem):
                     rows, scores = self._search(pool, vectors[example], words[int(example)], size)
                     parts.append((Pairs(np.full(len(rows), example), rows), scores))
                     advance(1)
-        parts.append((offered(task), self._offered_features(task, vectors, words)))
+        own = offered(task)
+        parts.append((own, self._offered_features(task, own, vectors, words)))
         pairs = join_pairs([pairs for pairs, _ in parts])
         scores = np.concatenate([scores for _, scores in parts])
         order = np.argsort(pairs.example, kind="stable")
@@ -149,17 +150,19 @@ class Cascade(SelectionSystem):
     ) -> tuple[NDArray[np.intp], Floats]:
         """Return the rows of a task's options that are found, and both products of each."""
         by_word = pool.index.word_scores(words)
-        near = pool.index.nearest(vector, self.settings.found)
-        rows = np.union1d(best_columns(by_word[None], self.settings.found)[0], near)
+        named = np.flatnonzero(by_word)
+        named = named[best_columns(by_word[named][None], self.settings.found)[0]]
+        rows = np.union1d(named, pool.index.nearest(vector, self.settings.found))
         rows = rows[(pool.place[rows] >= 0) & (pool.place[rows] < size)]
         return pool.place[rows], np.column_stack([by_word[rows], pool.index.products(vector, rows)])
 
-    def _offered_features(self, task: SelectionTask, vectors: NDArray[np.float32], words: sparse.csr_matrix) -> Floats:
-        pairs = offered(task)
+    def _offered_features(
+        self, task: SelectionTask, pairs: Pairs, vectors: NDArray[np.float32], words: sparse.csr_matrix
+    ) -> Floats:
+        if not len(pairs.row):
+            return np.zeros((0, 2))
         used, row = np.unique(pairs.row, return_inverse=True)
         texts = task.options["text"].gather(used).to_list()
-        if not texts:
-            return np.zeros((0, 2))
         local = Pairs(pairs.example, row)
         weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
         by_word = pair_products(*same_columns(words, weights), local)

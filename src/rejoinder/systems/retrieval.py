@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import msgspec
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -150,8 +151,8 @@ class Bm25(WordSystem):
 
 def turns_of(task: SelectionTask) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:
     """Return all turns' texts, the number of each one's example, and how many turns came after it."""
-    turns = task.examples["turns"]
-    sizes = turns.list.len().to_numpy().astype(np.intp)
-    texts = turns.explode(empty_as_null=False).struct.field("text").fill_null("").to_list()
+    sizes = task.examples["turns"].list.len().to_numpy().astype(np.intp)
+    said = pl.col("turns").explode(empty_as_null=False).struct.field("text").fill_null("")
+    texts = task.examples.select(said).to_series().to_list()
     example = np.repeat(np.arange(len(sizes)), sizes)
     return texts, example, np.cumsum(sizes)[example] - 1 - np.arange(len(texts))
