@@ -9,7 +9,7 @@ rejoinder train bi-encoder --task build/rankers/ubuntu/turns/train --dev build/r
 rejoinder predict build/rankers/models/bi-encoder --task build/rankers/ubuntu/subtask_1/test \
     --out build/rankers/runs/ubuntu/subtask_1/bi-encoder.json
 
-Runs called masked-NAME are those of benchmarks/recipes: tried, and worse.
+Runs called masked-NAME are by the recipe NAME on networks of benchmarks/recipes, which the recipes no longer train.
 """
 
 import json
@@ -113,11 +113,13 @@ def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
         "ubuntu": "built from real logs and split by time",
         "advising": "generated; their conversations were not trained on",
     }
+    masked = "masked-NAME: the recipe NAME on networks of benchmarks/recipes, as recipes trained them once."
     note = (
         f"{comparison.examples} dialogues, {data[corpus]}; the published rows (in italics) are for orientation: other "
         f"data. Signature: {comparison.signature}"
     )
-    return Table(f"{corpus.capitalize()}, subtask {subtask}", header, rows, [note])
+    notes = [note, masked] if any(row[0].startswith("masked-") for row in rows) else [note]
+    return Table(f"{corpus.capitalize()}, subtask {subtask}", header, rows, notes)
 
 
 def _training() -> list[Table]:

@@ -29,7 +29,7 @@ class BadInputError(UserError):
 
 
 def printable(text: str) -> str:
-    """Put a mark for what cannot be printed: a file's content must not steer a terminal."""
+    """Put a mark for what cannot be printed: it could steer a terminal, and PostgreSQL refuses a NUL."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 

@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 from rejoinder.errors import UserError
+from rejoinder.files import printable
 
 _NAME = re.compile(r"[^\W_][\w .+'-]*")
 LONGEST = 40
@@ -36,8 +37,3 @@ def clean_filename(text: str) -> str:
     """Return the last part of a file's name without what cannot be printed; it is shown and never opened."""
     last = re.split(r"[/\\]", text)[-1]
     return printable(last[:100]) or "run"
-
-
-def printable(text: str) -> str:
-    """Return a text without what cannot be printed; PostgreSQL refuses a text with a NUL in it."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

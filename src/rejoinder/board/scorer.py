@@ -21,11 +21,10 @@ import numpy as np
 import polars as pl
 from msgspec.structs import replace
 
-from rejoinder.board.names import printable
 from rejoinder.board.vectors import choose_online, pack, pack_chosen, unpack, unpack_chosen
 from rejoinder.comparison import Comparison, MeasureComparison, Settings, compare
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError, open_binary
+from rejoinder.files import BadInputError, open_binary, printable
 from rejoinder.measures.measure import Floats, Measure, Scores
 from rejoinder.measures.scoring import Run, default_names, find_measure, read_run, score_run
 from rejoinder.report.output import write_comparison

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.arrays import find
 from rejoinder.files import BadInputError, open_binary, read_parquet, write_atomically
 
 Floats = NDArray[np.float32]
@@ -79,8 +80,7 @@ class Segment(msgspec.Struct, frozen=True):
 
     def word_scores(self, context: sparse.csr_matrix) -> Floats:
         """Return the product of one context's words with every option's."""
-        place = np.minimum(np.searchsorted(self.words, context.indices), max(len(self.words) - 1, 0))
-        known = self.words[place] == context.indices if len(self.words) else np.zeros(len(place), dtype=bool)
+        place, known = find(self.words, context.indices)
         spans = [slice(self.starts[word], self.starts[word + 1]) for word in place[known]]
         if not spans:
             return np.zeros(self.options.height, dtype=np.float32)

@@ -41,7 +41,7 @@ class SentenceEncoder(SelectionSystem):
         path: str = "minilm"
         """A folder in transformers' format; minilm: all-MiniLM-L6-v2 from its package."""
         longest: int = 64
-        """Tokens that are read, the first of an option, the last of a context; more did not help on real dialogues."""
+        """Tokens that are read, the first of an option, the last of a context; more did not help on Ubuntu's dev."""
         batch: int = 64
 
     _model: Any = None

@@ -126,7 +126,7 @@ def _turns(cuts: Sequence[Cut]) -> pl.Series:
 
 
 CHAMPIONS = 2_000
-"""Utterances looked at for each word. On 133,000 real ones, those found are 90% as similar as the most similar are."""
+"""Utterances looked at for each word: few enough to be quick, and what is found is nearly as similar as what is not."""
 
 
 def similar_by_words(most: int = 500, champions: int = CHAMPIONS) -> Similar:
