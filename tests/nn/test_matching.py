@@ -44,6 +44,26 @@ def test_a_score_depends_on_its_own_pair_alone(match):
         torch.testing.assert_close(score, expected.unsqueeze(0), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("match", ["esim", "cross"])
+def test_several_replies_to_a_context_are_scored_as_one_by_one(match):
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match=match)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    replies = padded([14, 15], [16, 17, 18], [9], [10, 11, 12, 13])
+    repeated = tuple(part.repeat_interleave(2, 0) for part in CONTEXTS)
+    torch.testing.assert_close(network(CONTEXTS, replies), network(repeated, replies))
+
+
+def test_turns_are_cut_like_replies():
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="esim", reply=3)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    long, cut = padded([5, 10, 11, 12, 13, 6, 14]), padded([5, 10, 11, 6, 14])
+    reply = padded([14, 15])
+    torch.testing.assert_close(network(long, reply), network(cut, reply))
+    assert not torch.allclose(network(cut, reply), network(padded([5, 10, 12, 6, 14]), reply))
+
+
 def test_towers_compare_all_with_all_as_one_by_one():
     torch.manual_seed(0)
     for match in ("dot", "bilinear", "poly"):

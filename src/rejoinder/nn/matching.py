@@ -1,4 +1,8 @@
-"""Networks that say how well a reply fits a context; all take padded tokens with their masks."""
+"""Networks that say how well a reply fits a context; all take padded tokens with their masks.
+
+Towers score all replies of a batch for all its contexts. Cross and Esim take as many replies for each context, one or
+more, those of one context after those of another, and score these.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from rejoinder.nn.encoders import EncoderSettings, Pooling, make_encoder, pool, recur
+from rejoinder.nn.encoders import EncoderSettings, FromWords, Pooling, make_encoder, pool, recur
 from rejoinder.nn.sequences import Special, framed, joined, stacked
 
 Padded = tuple[Tensor, Tensor]
@@ -117,8 +121,10 @@ class Cross(nn.Module):
         self.verdict = nn.Linear(self.encoder.size, 1)
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
-        """Score each reply for the context in the same row."""
-        tokens, mask, parts = joined(context, reply, self.special)
+        """Score each context's replies."""
+        each = len(reply[0]) // len(context[0])
+        repeated = context[0].repeat_interleave(each, 0), context[1].repeat_interleave(each, 0)
+        tokens, mask, parts = joined(repeated, reply, self.special)
         vectors = pool(self.encoder(tokens, mask, parts), mask, self.settings.pool)
         return self.verdict(self.dropout(vectors)).squeeze(-1)
 
@@ -127,7 +133,8 @@ class Esim(nn.Module):
     """Enhanced sequential inference (Chen et al. 2017), the winners' choice in DSTC7, turn by turn.
 
     Each turn of the context is softly aligned with the reply, both are enhanced by what they were aligned with,
-    composed by a recurrent network and pooled; attention over the turns, asked by the reply, weighs them.
+    composed by a recurrent network and pooled; attention over the turns, asked by the reply, weighs them. Where word
+    vectors are learned from scratch they are part of what is aligned: from the first step, equal words find each other.
     """
 
     def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
@@ -135,6 +142,8 @@ class Esim(nn.Module):
         self.settings, self.special = settings, special
         self.encoder = make_encoder(settings.encoder, known, folder)
         size, hidden = self.encoder.size, settings.encoder.hidden
+        if isinstance(self.encoder, FromWords):
+            size += self.encoder.words.size
         self.projection = nn.Sequential(nn.Linear(4 * size, hidden), nn.ReLU(), nn.Dropout(settings.encoder.dropout))
         self.composition = nn.LSTM(hidden, hidden // 2, batch_first=True, bidirectional=True)
         self.query = nn.Linear(2 * hidden, 2 * hidden)
@@ -147,15 +156,24 @@ class Esim(nn.Module):
         )
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
-        """Score each reply for the context in the same row."""
-        tokens, turn, places = self._turns(*context)
-        heard, heard_mask = self.encoder(tokens, tokens != self.special.pad), tokens != self.special.pad
-        said, said_mask = self.encoder(*reply)[turn], reply[1][turn]
-        first, second = self._aligned(heard, heard_mask, said, said_mask)
-        return self._weighed(first, second, turn, places, len(reply[0]))
+        """Score each context's replies."""
+        each = len(reply[0]) // len(context[0])
+        tokens, owner, places = self._turns(*context)
+        mask = tokens != self.special.pad
+        turn = torch.arange(len(tokens), device=tokens.device).repeat_interleave(each)
+        pair = (owner.unsqueeze(1) * each + torch.arange(each, device=tokens.device)).flatten()
+        heard, said = self._states(tokens, mask)[turn], self._states(*reply)[pair]
+        first, second = self._aligned(heard, mask[turn], said, reply[1][pair])
+        return self._weighed(first, second, pair, places[turn], len(reply[0]))
+
+    def _states(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        if not isinstance(self.encoder, FromWords):
+            return self.encoder(tokens, mask)
+        words = self.encoder.words(tokens)
+        return torch.cat([words, self.encoder.states(words, mask)], dim=-1)
 
     def _turns(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the turns of all contexts as rows, whose context each is, and its place from the end."""
+        """Return the turns of all contexts as rows, cut like replies, whose context each is, and its place in it."""
         marks = torch.isin(tokens, torch.tensor(self.special.speakers, device=tokens.device))
         marks[:, 0] |= mask[:, 0]
         number = marks.cumsum(1) - 1
@@ -166,21 +184,25 @@ class Esim(nn.Module):
         sizes = torch.zeros(total, dtype=torch.long, device=tokens.device).index_add_(0, row, torch.ones_like(row))
         firsts = sizes.cumsum(0) - sizes
         column = torch.arange(len(row), device=tokens.device) - firsts[row]
-        laid = tokens.new_full((total, max(1, int(sizes.max()))), self.special.pad)
-        laid[row, column] = tokens[mask]
+        kept = column < self.settings.reply
+        laid = tokens.new_full((total, int(sizes.max().clamp(1, self.settings.reply))), self.special.pad)
+        laid[row[kept], column[kept]] = tokens[mask][kept]
         context = torch.repeat_interleave(torch.arange(len(tokens), device=tokens.device), counts)
         return laid, context, torch.arange(total, device=tokens.device) - starts[context]
 
     def _aligned(self, heard: Tensor, heard_mask: Tensor, said: Tensor, said_mask: Tensor) -> tuple[Tensor, Tensor]:
-        similar = heard @ said.transpose(1, 2)
+        similar = heard @ said.transpose(1, 2) / heard.shape[-1] ** 0.5
         lowest = torch.finfo(similar.dtype).min
         of_said = similar.masked_fill(~said_mask.unsqueeze(1), lowest).softmax(2) @ said
         of_heard = similar.masked_fill(~heard_mask.unsqueeze(2), lowest).softmax(1).transpose(1, 2) @ heard
         return self._composed(heard, of_said, heard_mask), self._composed(said, of_heard, said_mask)
 
     def _composed(self, own: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+        own, other = own[mask], other[mask]
         enhanced = self.projection(torch.cat([own, other, own - other, own * other], dim=-1))
-        states = recur(self.composition, enhanced, mask)
+        laid = enhanced.new_zeros(*mask.shape, enhanced.shape[-1])
+        laid[mask] = enhanced
+        states = recur(self.composition, laid, mask)
         return torch.cat([pool(states, mask, "mean"), pool(states, mask, "max")], dim=-1)
 
     def _weighed(self, first: Tensor, second: Tensor, turn: Tensor, places: Tensor, rows: int) -> Tensor:

@@ -56,9 +56,11 @@ class Ranking:
         return self.train.correct[torch.as_tensor(chosen).to(self.device)]
 
     def _loss_in_batch(self, rows: Tensor, right: Tensor) -> Tensor:
-        scores = self.network(self.train.contexts(rows), self.train.replies(right))
-        own = torch.eye(len(rows), dtype=torch.bool, device=self.device)
-        also_right = self.train.is_correct(rows, right.expand(len(rows), -1)) & ~own
+        wrong = self._wrong(rows).flatten() if self.settings.negatives else right[:0]
+        replies = torch.cat([right, wrong])
+        scores = self.network(self.train.contexts(rows), self.train.replies(replies))
+        own = torch.eye(len(rows), len(replies), dtype=torch.bool, device=self.device)
+        also_right = self.train.is_correct(rows, replies.expand(len(rows), -1)) & ~own
         if self.settings.loss == "binary":
             wrong = scores.roll(1, 1).diagonal()
             targets = torch.cat([torch.ones_like(wrong), torch.zeros_like(wrong)])
@@ -71,15 +73,14 @@ class Ranking:
     def _loss_of_pairs(self, rows: Tensor, right: Tensor) -> Tensor:
         wrong = self._wrong(rows)
         options = torch.cat([right.unsqueeze(1), wrong], dim=1)
-        repeated = rows.repeat_interleave(options.shape[1])
-        scores = self.network(self.train.contexts(repeated), self.train.replies(options.flatten())).view(options.shape)
+        scores = self.network(self.train.contexts(rows), self.train.replies(options.flatten())).view(options.shape)
         also_right = nn.functional.pad(self.train.is_correct(rows, wrong), (1, 0))
         scores = scores.float().masked_fill(also_right, -1e4)
         return nn.functional.cross_entropy(scores, torch.zeros(len(rows), dtype=torch.long, device=self.device))
 
     def _wrong(self, rows: Tensor) -> Tensor:
         """Draw replies from an example's own options, where it has them, else from all."""
-        count = self.settings.negatives or 1
+        count = max(1, self.settings.negatives)
         if self.likeness is None:
             return self._any(rows, count)
         hard = round(count * self.settings.hard)
@@ -92,13 +93,16 @@ class Ranking:
         return self.train.correct[(chance * len(self.train.correct)).long()]
 
     def _likeliest(self, rows: Tensor, count: int) -> Tensor:
-        """Return the likeliest of some replies that were drawn.
+        """Return the likeliest of some replies that were drawn, for the whole batch where all have the same options.
 
         The likeliest of all are too often right as well, though somebody else gave them.
         """
         assert self.likeness is not None
-        drawn = self._any(rows, max(count, self.settings.drawn))
-        scores = self.likeness(rows, drawn).masked_fill(self.train.is_correct(rows, drawn), -1e4)
+        shared = not isinstance(self.train, Options)
+        drawn = self._any(rows[:1] if shared else rows, max(count, self.settings.drawn))
+        scores = self.likeness(rows, drawn[0] if shared else drawn)
+        drawn = drawn.expand(len(rows), -1)
+        scores = scores.masked_fill(self.train.is_correct(rows, drawn), -1e4)
         return drawn.gather(1, scores.topk(count, dim=1).indices)
 
     def evaluate(self) -> float | None:
@@ -123,7 +127,7 @@ class Likeness:
         self.contexts = torch.cat(contexts)
 
     def __call__(self, rows: Tensor, utterances: Tensor) -> Tensor:
-        """Score each row's utterances (rows x any)."""
+        """Score utterances for rows: the same for all, or each row's own (rows x any)."""
         return self.towers.compare(self.contexts[rows], self.replies[utterances])
 
 

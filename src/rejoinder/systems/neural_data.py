@@ -68,14 +68,16 @@ def copy_encoder(source: str, folder: Path) -> None:
 
     from rejoinder.training import WEIGHTS, save_weights
 
-    logging.set_verbosity_error()  # it reports that the pooling layer, which nobody uses, is left out
+    logging.set_verbosity_error()  # it reports a pooling layer that is missing, and nobody uses
     logging.disable_progress_bar()
     try:
-        model: Any = AutoModel.from_pretrained(source, add_pooling_layer=False, dtype=torch.float32)
+        model: Any = AutoModel.from_pretrained(source, dtype=torch.float32)
         parts: list[Any] = [AutoConfig.from_pretrained(source), AutoTokenizer.from_pretrained(source)]
     except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{source}: no encoder that transformers can read ({error})") from None
+        problem = str(error).partition("\n")[0]
+        raise UserError(f"{source}: no encoder that transformers can read ({problem})") from None
     for part in parts:
         part.save_pretrained(folder)
-    weights = {f"encoder.model.{name}": value.half() for name, value in model.state_dict().items()}
+    states = {name: value for name, value in model.state_dict().items() if not name.startswith("pooler.")}
+    weights = {f"encoder.model.{name}": value.half() for name, value in states.items()}
     save_weights(weights, folder / WEIGHTS)

@@ -46,7 +46,7 @@ class Stage:
     loss: Literal["softmax", "binary"] = "softmax"
     """binary: right or wrong, for networks that encode context and reply apart."""
     negatives: int = 0
-    """Wrong replies for each context, at least one, where the network reads both together."""
+    """Wrong replies for each context, besides the batch's; at least one where the network reads both together."""
     hard: float = 0.0
     """Share of these that are, to the last two-tower stage before this one, the likeliest of those `drawn`."""
     drawn: int = 64
