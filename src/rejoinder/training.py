@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn.row_adagrad import RowAdagrad
 from rejoinder.watch import Watch, unwatched
 
@@ -61,9 +61,9 @@ class Training:
 
     def __post_init__(self) -> None:
         """Refuse what nothing can be learned by."""
-        for name in ("batch", "accumulate", "checks"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected 1 or more")
+        expect_least(self, batch=1, accumulate=1, checks=1)
+        expect_least(self, epochs=0, rate=0, weight_decay=0, clip=0, patience=0)
+        expect_share(self, "warmup")
 
 
 class Learner(Protocol):

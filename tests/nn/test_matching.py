@@ -54,6 +54,14 @@ def test_several_replies_to_a_context_are_scored_as_one_by_one(match):
     torch.testing.assert_close(network(CONTEXTS, replies), network(repeated, replies))
 
 
+def test_nothing_said_is_no_outlier():
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=9), match="esim")
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    scores = network(padded([5, 10], []), padded([14, 15], [], [16], []))
+    assert scores.max() - scores.min() < 1
+
+
 def test_turns_are_cut_like_replies():
     torch.manual_seed(0)
     settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="esim", reply=3)
@@ -97,6 +105,8 @@ def test_unknown_words_differ_by_their_characters():
 
 
 def test_pooling():
+    nothing = torch.zeros(1, 3, dtype=torch.bool)
+    assert not any(pool(torch.ones(1, 3, 2), nothing, how).any() for how in ("mean", "max"))
     states = torch.tensor([[[1.0], [3.0], [100.0]]])
     mask = torch.tensor([[True, True, False]])
     assert [pool(states, mask, how).item() for how in ("mean", "max", "first", "last")] == [2, 3, 1, 3]

@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.nn.row_adagrad import RowAdagrad  # noqa: E402
 
 
@@ -28,3 +29,10 @@ def test_a_row_keeps_the_direction_of_its_gradient():
     RowAdagrad([table], 0.5).step()
     root = (25 / 2) ** 0.5  # of the mean of 3 squared and 4 squared
     torch.testing.assert_close(table.detach(), torch.tensor([[0, 0], [-0.5 * 3 / root, -0.5 * 4 / root], [0, 0]]))
+
+
+def test_it_is_for_tables_alone():
+    layer = torch.nn.Linear(2, 1)
+    layer(torch.ones(1, 2)).sum().backward()
+    with pytest.raises(UserError, match="adagrad is for tables of vectors alone"):
+        RowAdagrad(layer.parameters(), 0.1).step()

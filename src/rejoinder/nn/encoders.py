@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from rejoinder.errors import expect_least, expect_share
 from rejoinder.nn import packing
 
 EncoderKind = Literal["bag", "convolution", "gru", "lstm", "transformer", "pretrained"]
@@ -38,6 +39,16 @@ class EncoderSettings:
     """Fewest occurrences of such a word."""
     path: str = ""
     """For a pretrained encoder: a local folder or a hub's name; `minilm` is the packaged all-MiniLM-L6-v2."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no encoder can be built from."""
+        expect_least(self, embedding=1, layers=1, heads=1, characters=0, vocabulary=1, rarest=1)
+        expect_least(self, hidden=len(self.widths) if self.kind == "convolution" else 2)
+        expect_share(self, "dropout")
+        if not self.widths or any(width < 1 or width % 2 == 0 for width in self.widths):
+            raise ValueError(f"widths is {[*self.widths]}; expected odd numbers")
+        if self.kind == "transformer" and self.hidden % self.heads:
+            raise ValueError(f"hidden is {self.hidden}; expected a multiple of heads, {self.heads}")
 
 
 CHARACTERS = 128
@@ -219,13 +230,14 @@ def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWor
 
 
 def pool(states: Tensor, mask: Tensor, how: Pooling) -> Tensor:
-    """Return one vector for each sequence."""
+    """Return one vector for each sequence; of one without a token, mean and max are zeros."""
     if how == "first":
         return states[:, 0]
     if how == "last":
         rows = torch.arange(len(states), device=states.device)
         return states[rows, mask.sum(1).clamp(min=1) - 1]
     if how == "max":
-        return states.masked_fill(~mask.unsqueeze(-1), -1e4).amax(1)
+        largest = states.masked_fill(~mask.unsqueeze(-1), -1e4).amax(1)
+        return largest * mask.any(1, keepdim=True)
     weights = mask.unsqueeze(-1).to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1).clamp(min=1)

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from rejoinder.errors import expect_least
 from rejoinder.nn.encoders import EncoderSettings, FromWords, Pooling, make_encoder, pool, recur
 from rejoinder.nn.sequences import Special, framed, joined, stacked
 
@@ -34,6 +35,10 @@ class MatchSettings:
     """Most tokens of a reply; the first ones are kept."""
     turns: int = 10
     """Most turns of a context; the last ones are kept."""
+
+    def __post_init__(self) -> None:
+        """Refuse what leaves nothing to read."""
+        expect_least(self, codes=1, context=1, reply=1, turns=1, scale=0)
 
 
 class Towers(nn.Module):
@@ -141,7 +146,7 @@ class Esim(nn.Module):
         super().__init__()
         self.settings, self.special = settings, special
         self.encoder = make_encoder(settings.encoder, known, folder)
-        size, hidden = self.encoder.size, settings.encoder.hidden
+        size, hidden = self.encoder.size, settings.encoder.hidden // 2 * 2
         if isinstance(self.encoder, FromWords):
             size += self.encoder.words.size
         self.projection = nn.Sequential(nn.Linear(4 * size, hidden), nn.ReLU(), nn.Dropout(settings.encoder.dropout))

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from rejoinder.errors import UserError
+
 _LEAST = 1e-10
 
 
@@ -28,6 +30,8 @@ class RowAdagrad(Optimizer):
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is not None:
+                    if not table.grad.is_sparse:
+                        raise UserError("adagrad is for tables of vectors alone; take `optimizer: adamw`")
                     gradient = table.grad.coalesce()
                     rows, values = gradient.indices()[0], gradient.values()
                     total = self.state[table]["sum"].index_add_(0, rows, values.square().mean(dim=1))

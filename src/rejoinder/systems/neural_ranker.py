@@ -7,7 +7,7 @@ rejoinder train bi-encoder --task ubuntu/turns/train --dev ubuntu/subtask_1/dev 
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rejoinder import training
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.runs.selection import SelectionRun
@@ -52,6 +52,18 @@ class Stage:
     drawn: int = 64
     """Replies at random, of which the hard ones are the likeliest."""
 
+    def __post_init__(self) -> None:
+        """Refuse what nothing can be learned by."""
+        expect_least(self, negatives=0, drawn=1)
+        expect_share(self, "hard")
+        if self.loss == "binary" and not self.has_towers:
+            raise ValueError(f"loss is binary; expected softmax, for {self.network.match} reads both together")
+
+    @property
+    def has_towers(self) -> bool:
+        """Whether contexts and replies are encoded apart, and can be compared afterwards."""
+        return self.learn == "match" and self.network.match in ("dot", "bilinear", "poly")
+
 
 @dataclass(frozen=True)
 class NeuralSettings:
@@ -60,6 +72,20 @@ class NeuralSettings:
     stages: tuple[Stage, ...] = (Stage(),)
     dev_examples: int = 1000
     """Most examples of dev that are scored during training."""
+
+    def __post_init__(self) -> None:
+        """Refuse stages that do not build on each other."""
+        expect_least(self, dev_examples=1)
+        if not self.stages or self.stages[-1].learn != "match":
+            raise ValueError("the last stage has to learn to match")
+        first = self.stages[0].network.encoder
+        if first.kind == "pretrained" and not first.path:
+            raise ValueError("a pretrained encoder needs a path")
+        for number, stage in enumerate(self.stages, 1):
+            if replace(stage.network.encoder, dropout=first.dropout) != first:
+                raise ValueError(f"stage {number} has another encoder than stage 1, which it starts from")
+            if stage.hard and not any(before.has_towers for before in self.stages[: number - 1]):
+                raise ValueError(f"stage {number} has hard negatives; expected a stage before it that finds them")
 
 
 class NeuralRanker(SelectionSystem):
@@ -109,7 +135,7 @@ class NeuralRanker(SelectionSystem):
                 known=vocabulary.size,
                 loss=stage.loss,
                 negatives=stage.negatives,
-                hard=stage.hard if miner else 0.0,
+                hard=stage.hard,
                 drawn=stage.drawn,
                 batch=stage.training.batch,
                 start=start,
@@ -119,7 +145,7 @@ class NeuralRanker(SelectionSystem):
             folders.append(lesson.work / f"stage_{number}")
             training.prepare(folders[-1], f"rejoinder.nn.{learner}", asdict(settings), stage.training, lesson.seed, {})
             start = f"../stage_{number}"
-            if stage.learn == "match" and stage.network.match in ("dot", "bilinear", "poly"):
+            if stage.has_towers:
                 miner = start
         return folders
 
