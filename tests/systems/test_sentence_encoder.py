@@ -1,4 +1,7 @@
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -54,6 +57,35 @@ def task_of(contexts, texts):
 def test_a_folder_without_an_encoder_is_named(tmp_path):
     with pytest.raises(UserError, match="no encoder in transformers' format"):
         SentenceEncoder(SentenceEncoder.Settings(path=str(tmp_path))).encode_replies(TEXTS)
+
+
+def test_a_hubs_name_works_where_its_encoder_was_fetched(encoder, tmp_path):
+    """In a process of its own: the library looks once where things are kept, and whether it may fetch."""
+    kept = tmp_path / "hub" / "models--somebody--small"
+    shutil.copytree(pretrained_source("minilm"), kept / "snapshots" / "first")
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("first")
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+from rejoinder.systems.sentence_encoder import SentenceEncoder
+named = SentenceEncoder(SentenceEncoder.Settings(path="somebody/small"))
+np.save(sys.argv[1] + "/found.npy", named.encode_replies(["my usb stick"]))
+Path(sys.argv[1], "model").mkdir()
+named.save(Path(sys.argv[1], "model"))
+try:
+    SentenceEncoder(SentenceEncoder.Settings(path="somebody/other")).encode_replies(["x"])
+except Exception as error:
+    print(error)
+"""
+    offline = {"HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    told = subprocess.run(command, env=os.environ | offline, check=True, capture_output=True, text=True)
+    assert told.stdout.startswith("somebody/other: no encoder in transformers' format (")
+    assert told.stdout.count("\n") == 1
+    assert np.load(tmp_path / "found.npy") == pytest.approx(encoder.encode_replies(["my usb stick"]), abs=1e-5)
+    assert (tmp_path / "model" / "encoder" / "model.safetensors").is_file()
 
 
 def test_a_model_holds_its_encoder(encoder, tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rejoinder.nn.encoders import EncoderSettings, FromWords
+from rejoinder.nn.encoders import EncoderSettings, FromWords, swift
 from rejoinder.nn.matching import MatchSettings, Padded, Towers
 from rejoinder.nn.sequences import Ints, Sequences, Special, lay_contexts
 
@@ -163,7 +163,7 @@ def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor) ->
     order = dialogues.utterances.lengths[utterances].argsort()
     parts = []
     for rows in order.split(512):
-        with torch.autocast(dialogues.device.type, torch.bfloat16, enabled=dialogues.device.type == "cuda"):
+        with swift(network, dialogues.device):
             parts.append(network.replies(dialogues.replies(utterances[rows])).float())
     vectors = torch.cat(parts)
     return vectors[order.argsort()]

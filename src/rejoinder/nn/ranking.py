@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.nn.dialogues import Dialogues, Options, bucketed, encode_replies, place_letters, restore
+from rejoinder.nn.encoders import swift
 from rejoinder.nn.masked_words import load_encoder
 from rejoinder.nn.matching import Towers, make_matcher
 from rejoinder.training import LEARNER, WEIGHTS, load_arrays, load_weights
@@ -122,7 +123,7 @@ class Likeness:
         self.replies = encode_replies(self.towers, dialogues, texts)
         contexts = []
         for rows in torch.arange(len(dialogues), device=dialogues.device).split(512):
-            with torch.autocast(dialogues.device.type, torch.bfloat16, enabled=dialogues.device.type == "cuda"):
+            with swift(self.towers, dialogues.device):
                 contexts.append(self.towers.contexts(dialogues.contexts(rows)).float())
         self.contexts = torch.cat(contexts)
 

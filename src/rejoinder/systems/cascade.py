@@ -204,14 +204,17 @@ class Cascade(SelectionSystem):
 
     def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
         """Let the other ranker rank each example's best."""
-        rows = pl.DataFrame({"option": task.options["id"], "row": np.arange(task.options.height, dtype=np.uint32)})
+        wanted = best.select(id=pl.col("option")).unique()
+        options = (
+            task.options.select("id", "text")
+            .join(wanted, on="id", how="semi", maintain_order="left")
+            .unique("id", maintain_order=True)
+        )
+        rows = options.select(option=pl.col("id")).with_row_index("row")
         lists = best.join(rows, on="option", maintain_order="left").group_by("example", maintain_order=True).agg("row")
         unanswered = pl.lit(None, dtype=pl.List(pl.UInt32))
-        few = msgspec.structs.replace(
-            task,
-            examples=task.examples.with_columns(lists["row"].alias("options"), correct=unanswered),
-            options=task.options.select("id", "text"),  # the best alone: no pool is shared any more
-        )
+        examples = task.examples.with_columns(lists["row"].alias("options"), correct=unanswered)
+        few = msgspec.structs.replace(task, examples=examples, options=options)  # the ranker reads no more than these
         run: SelectionRun = self.parts[1].predict(few, watch)
         return run
 

