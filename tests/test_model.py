@@ -59,6 +59,30 @@ def test_mistakes_are_named(cli, tmp_path, save):
     assert not (tmp_path / "m").exists()
 
 
+def test_what_parts_need_is_said_before_any_is_trained(cli, tmp_path, save):
+    task = a_task(tmp_path / "train")
+    for name, correct in (("blank", None), ("none", [])):
+        answers = pl.lit(correct, dtype=pl.List(pl.UInt32))
+        type(task)(task.examples.with_columns(correct=answers), task.options).save(tmp_path / name)
+    recipe = save("both.yaml", "about: ''\nsystem: ensemble\nsettings: {members: [tfidf, bm25]}\n")
+    arguments = ("train", recipe, "--task", tmp_path / "train", "--out", tmp_path / "m", "--work", tmp_path / "work")
+    for more, message in (
+        ((), "stacking learns its weights on dev"),
+        (("--dev", tmp_path / "blank"), "blank: has no answers to choose by"),
+        (("--dev", tmp_path / "none"), "none: has no answers to choose by"),
+    ):
+        code, _, err = cli(*arguments, *more)
+        assert (code, message in err) == (2, True), err
+        assert not (tmp_path / "work").exists()
+
+
+def test_a_folder_to_work_in_that_cannot_be_made_is_named(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    arguments = ("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m", "--work")
+    code, _, err = cli(*arguments, save("file", "") / "work")
+    assert (code, "file/work: cannot be written" in err) == (2, True), err
+
+
 def test_a_folder_of_something_else_is_no_place_to_work_in(cli, tmp_path, save):
     a_task(tmp_path / "train")
     (tmp_path / "mine").mkdir()

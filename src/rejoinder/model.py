@@ -78,6 +78,8 @@ def train_model(
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
         _check_votes(path, task, given.train)
+    if given.dev is not None:
+        _check_answers(*given.dev)
     card = ModelCard(
         recipe=given.recipe,
         seed=given.seed,
@@ -91,7 +93,6 @@ def train_model(
         clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
     with staged_folder(out, mark=CARD, kept="work", later=("curve.svg",)) as folder:
         own = work or folder / "work"
-        _renew_work(own, card)
         lesson: Any = Lesson(
             train=_joined(given),
             dev=given.dev[1] if given.dev else None,
@@ -100,6 +101,8 @@ def train_model(
             watch=watch,
             prepare_only=prepare_only,
         )
+        system.check(lesson)
+        _renew_work(own, card)
         for number, source in enumerate(system.part_sources()):
             _make_part(given, source, folder / _PARTS / str(number), lesson)
         system.parts = _load_parts(system, folder)
@@ -188,6 +191,11 @@ def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> No
         )
 
 
+def _check_answers(path: Path, task: Task) -> None:
+    if isinstance(task, SelectionTask) and not task.examples["correct"].list.len().sum():
+        raise BadInputError(path, "has no answers to choose by; expected a correct option in some of its examples")
+
+
 def _check_votes(path: Path, task: Task, train: tuple[Path, Task]) -> None:
     if not isinstance(task, JudgementTask) or not isinstance(train[1], JudgementTask):
         return
@@ -222,5 +230,8 @@ def _renew_work(work: Path, card: ModelCard) -> None:
     mark = work / _WORK_CARD
     if not mark.is_file() or mark.read_bytes() != content:
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        mark.write_bytes(content)
+        try:
+            work.mkdir(parents=True)
+            mark.write_bytes(content)
+        except OSError as error:
+            raise BadInputError(work, f"cannot be written ({error.strerror})") from None

@@ -102,7 +102,7 @@ def test_it_is_saved_and_loaded(asked, tmp_path):
 
 def test_what_cannot_be_learned_is_said():
     with pytest.raises(UserError, match="learned on dev"):
-        Abstain(Abstain.Settings("noisy")).fit(Lesson(train=task_of(5, 1), work=Path("unused")))
+        Abstain(Abstain.Settings("noisy")).check(Lesson(train=task_of(5, 1), work=Path("unused")))
     with pytest.raises(UserError, match=r"no confidence reaches a precision of 1\.01"):
         trained(task_of(200, seed=1), precision=1.01)
     with pytest.raises(UserError, match="nothing can be learned"):

@@ -155,6 +155,10 @@ def test_options_of_their_own_are_ranked_too(cascade, tasks):
     run = cascade.predict(own)
     assert run.choices.group_by("example").len()["len"].unique().to_list() == [30]
     assert score(run, own.truth(), ["MRR"])["MRR"].mean() > 0.25  # 0.13 at random
+    nothing = pl.when(pl.int_range(pl.len()) > 0).then("options").otherwise([])
+    lacking = msgspec.structs.replace(own, examples=own.examples.with_columns(options=nothing))
+    run = trained(tasks, ranker="tfidf").predict(lacking)
+    assert run.choices["example"].unique().to_list() == [*range(1, own.examples.height)]
 
 
 def test_it_is_saved_and_mapped(cascade, tasks, tmp_path):
@@ -168,7 +172,7 @@ def test_it_is_saved_and_mapped(cascade, tasks, tmp_path):
 
 def test_what_it_needs_is_said(cascade, tasks):
     with pytest.raises(UserError, match="learns on dev"):
-        Cascade(Cascade.Settings()).fit(Lesson(train=tasks[0], work=Path("unused")))
+        Cascade(Cascade.Settings()).check(Lesson(train=tasks[0], work=Path("unused")))
     dumb = Cascade(Cascade.Settings(encoder="tfidf"))
     dumb.parts = [Tfidf(Tfidf.Settings())]
     with pytest.raises(UserError, match="tfidf has no vectors to search by"):

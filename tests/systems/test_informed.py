@@ -92,7 +92,7 @@ def test_names_are_recognised_in_texts():
 
 def test_what_is_missing_is_said(tasks):
     with pytest.raises(UserError, match="learned on dev"):
-        Informed(Informed.Settings("bm25")).fit(Lesson(train=tasks[0], work=Path("unused")))
+        Informed(Informed.Settings("bm25")).check(Lesson(train=tasks[0], work=Path("unused")))
     bare = msgspec.structs.replace(tasks[0], knowledge=None)
     with pytest.raises(UserError, match="names no knowledge"):
-        Informed(Informed.Settings("bm25")).fit(Lesson(train=bare, dev=tasks[1], work=Path("unused")))
+        Informed(Informed.Settings("bm25")).check(Lesson(train=bare, dev=tasks[1], work=Path("unused")))

@@ -171,7 +171,7 @@ def test_pools_are_for_towers(tasks, tmp_path):
     assert run.choices.group_by("example", maintain_order=True).first()["option"].to_list() == best.to_list()
     trained(tasks, recipe("cross", "lstm", negatives=2, training=TRAINING | {"epochs": 1}), tmp_path / "cross")
     card, system = load_model(tmp_path / "cross")
-    with pytest.raises(UserError, match="use it in a cascade"):
+    with pytest.raises(UserError, match="searches no pool, but ranks in a cascade"):
         predict(card, system, tmp_path, pool)
 
 

@@ -59,10 +59,14 @@ class Abstain(SelectionSystem):
         """Return the ranker."""
         return (self.settings.ranker,)
 
-    def fit(self, lesson: Lesson[SelectionTask]) -> None:
-        """Learn on dev, which the ranker has not learned from."""
+    def check(self, lesson: Lesson[SelectionTask]) -> None:
+        """Ask for dev."""
         if lesson.dev is None:
             raise UserError("how likely it is that no option is right is learned on dev: name a task by --dev")
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Learn on dev, which the ranker has not learned from."""
+        assert lesson.dev is not None
         run = self.parts[0].predict(lesson.dev, lesson.watch)
         correct = is_correct(run.choices, lesson.dev.truth().correct)
         self.learned = _learn(run, correct, self.settings.share)

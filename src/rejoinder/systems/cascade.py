@@ -76,10 +76,14 @@ class Cascade(SelectionSystem):
         encoder: Encoder = part
         return encoder
 
-    def fit(self, lesson: Lesson[SelectionTask]) -> None:
-        """Index the pool, and learn on dev how much words, meaning and the ranker weigh."""
+    def check(self, lesson: Lesson[SelectionTask]) -> None:
+        """Ask for dev."""
         if lesson.dev is None:
             raise UserError("a cascade learns on dev how much words and meaning weigh: name a task by --dev")
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Index the pool, and learn on dev how much words, meaning and the ranker weigh."""
+        assert lesson.dev is not None
         self.words = Bm25(self.settings.words)
         self.words.fit(lesson)
         self.index = Index()
@@ -211,9 +215,11 @@ class Cascade(SelectionSystem):
             .unique("id", maintain_order=True)
         )
         rows = options.select(option=pl.col("id")).with_row_index("row")
-        lists = best.join(rows, on="option", maintain_order="left").group_by("example", maintain_order=True).agg("row")
+        lists = best.join(rows, on="option", maintain_order="left").group_by("example").agg("row")
+        every = pl.DataFrame({"example": np.arange(task.examples.height, dtype=np.uint32)})
+        few_rows = every.join(lists, on="example", how="left", maintain_order="left")["row"].fill_null([])
         unanswered = pl.lit(None, dtype=pl.List(pl.UInt32))
-        examples = task.examples.with_columns(lists["row"].alias("options"), correct=unanswered)
+        examples = task.examples.with_columns(options=few_rows, correct=unanswered)
         few = msgspec.structs.replace(task, examples=examples, options=options)  # the ranker reads no more than these
         run: SelectionRun = self.parts[1].predict(few, watch)
         return run

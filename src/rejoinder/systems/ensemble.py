@@ -35,12 +35,16 @@ class Ensemble(SelectionSystem):
             raise UserError("an ensemble needs members")
         return members
 
+    def check(self, lesson: Lesson[SelectionTask]) -> None:
+        """Ask for dev where weights are learned."""
+        if self.settings.method == "stack" and lesson.dev is None:
+            raise UserError("stacking learns its weights on dev: name a task by --dev, or take method: ranks")
+
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn the weights on dev, which no member has learned from."""
         if self.settings.method != "stack":
             return
-        if lesson.dev is None:
-            raise UserError("stacking learns its weights on dev: name a task by --dev, or take method: ranks")
+        assert lesson.dev is not None
         self.learned = learn_stack(self._runs(lesson.dev, lesson.watch), lesson.dev.truth().correct)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:

@@ -55,12 +55,16 @@ class Informed(SelectionSystem):
         """Return the ranker."""
         return (self.settings.ranker,)
 
-    def fit(self, lesson: Lesson[SelectionTask]) -> None:
-        """Read the pages, and learn on dev what they weigh."""
+    def check(self, lesson: Lesson[SelectionTask]) -> None:
+        """Ask for dev and for knowledge."""
         if lesson.dev is None:
             raise UserError("what knowledge weighs is learned on dev: name a task by --dev")
         if lesson.train.knowledge is None:
             raise UserError("this task names no knowledge; `rejoinder build` adds it by --knowledge or --courses")
+
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Read the pages, and learn on dev what they weigh."""
+        assert lesson.dev is not None
         self.words = Tfidf(self.settings.words)
         self.words.fit(lesson)
         self.pages = self._read(lesson.train)

@@ -229,7 +229,9 @@ class NeuralRanker(SelectionSystem):
 
     def _towers(self) -> Towers:
         if not isinstance(self.network, Towers):
-            raise UserError("this network reads context and reply together, too slow for a pool; use it in a cascade")
+            raise UserError(
+                "this network reads context and reply together: it searches no pool, but ranks in a cascade"
+            )
         return self.network
 
     def _encoded(self, dialogues: Dialogues) -> Iterator[tuple[int, Tensor]]:

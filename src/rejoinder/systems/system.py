@@ -58,6 +58,9 @@ class System(ABC, Generic[TaskT, RunT]):
         """Return which recipes or models this system is made of; recipes learn from the same lesson, before it."""
         return ()
 
+    def check(self, lesson: Lesson[TaskT]) -> None:  # most can learn from any
+        """Refuse a lesson that nothing can be learned from, before any part is trained."""
+
     def fit(self, lesson: Lesson[TaskT]) -> None:  # some have nothing to learn
         """Learn."""
 
