@@ -115,8 +115,17 @@ def test_training_stops_when_dev_no_longer_improves(work, monkeypatch):
 
 def test_a_broken_checkpoint_is_named(work):
     folder = work("a", SETTINGS)
-    (folder / "checkpoint.pt").write_bytes(b"half a file")
-    with pytest.raises(UserError, match=r"checkpoint\.pt: not a checkpoint of this training"):
+    torch.save({"network": {}}, folder / "other.pt")
+    for content in (b"half a file", b"", (folder / "other.pt").read_bytes()):
+        (folder / "checkpoint.pt").write_bytes(content)
+        with pytest.raises(UserError, match=r"checkpoint\.pt: not a checkpoint of this training; remove it[^\n]*$"):
+            train(folder)
+
+
+def test_a_broken_array_is_named(work):
+    folder = work("a", SETTINGS)
+    (folder / "x.npy").write_bytes(b"half a file")
+    with pytest.raises(UserError, match=r"x\.npy: not the array that was prepared"):
         train(folder)
 
 

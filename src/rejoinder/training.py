@@ -111,7 +111,13 @@ def save_arrays(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 def load_arrays(folder: Path) -> dict[str, NDArray[Any]]:
     """Return prepared arrays, mapped rather than read."""
-    return {path.stem: np.load(path, mmap_mode="r") for path in sorted(folder.glob("*.npy"))}
+    arrays = {}
+    for path in sorted(folder.glob("*.npy")):
+        try:
+            arrays[path.stem] = np.load(path, mmap_mode="r")
+        except (OSError, ValueError, EOFError):
+            raise UserError(f"{path}: not the array that was prepared; remove {folder.parent} to start anew") from None
+    return arrays
 
 
 def train(work: Path, watch: Watch = unwatched) -> None:
@@ -272,10 +278,14 @@ class _Loop:
         if not path.is_file():
             return
         try:
-            state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
-            self.accelerator.unwrap_model(self.wrapped).load_state_dict(state["network"])
-        except Exception as error:
-            raise UserError(f"{path}: not a checkpoint of this training ({error}); remove it to start anew") from None
+            self._restore(torch.load(path, map_location=self.accelerator.device, weights_only=True))
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # torch has many of its own, and long ones
+            raise UserError(f"{path}: not a checkpoint of this training; remove it to start anew") from None
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.accelerator.unwrap_model(self.wrapped).load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.place, self.step = state["place"]
         self.history, self.best = state["history"], {name: value.cpu() for name, value in state["best"].items()}

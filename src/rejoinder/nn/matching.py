@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.errors import expect_least
-from rejoinder.nn.encoders import EncoderSettings, FromWords, Pooling, make_encoder, pool, recur
+from rejoinder.nn.encoders import EncoderSettings, FromWords, Pooling, expect_room, make_encoder, pool, recur
 from rejoinder.nn.sequences import Special, framed, joined, stacked
 
 Padded = tuple[Tensor, Tensor]
@@ -226,6 +226,9 @@ class Esim(nn.Module):
 
 def make_matcher(settings: MatchSettings, special: Special, known: int, folder: Path) -> Towers | Cross | Esim:
     """Build the network that a recipe names."""
-    if settings.match in ("dot", "bilinear", "poly"):
-        return Towers(settings, special, known, folder)
-    return (Cross if settings.match == "cross" else Esim)(settings, special, known, folder)
+    kinds: dict[str, type[Towers | Cross | Esim]] = {"cross": Cross, "esim": Esim}
+    network = kinds.get(settings.match, Towers)(settings, special, known, folder)
+    marked = max(settings.context, settings.reply) + 2
+    longest = {"cross": settings.context + settings.reply + 3, "esim": settings.reply}.get(settings.match, marked)
+    expect_room(network.encoder, longest)
+    return network

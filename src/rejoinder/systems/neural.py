@@ -47,4 +47,5 @@ def load_trained(network: nn.Module, folder: Path) -> None:
     try:
         training.load_weights(network, folder / training.WEIGHTS)
     except Exception as error:  # safetensors and torch have many of their own
-        raise BadInputError(folder / training.WEIGHTS, f"not the weights of this model ({error})") from None
+        problem = " ".join(str(error).split())
+        raise BadInputError(folder / training.WEIGHTS, f"not the weights of this model ({problem})") from None

@@ -73,11 +73,24 @@ def copy_encoder(source: str, folder: Path) -> None:
     try:
         model: Any = AutoModel.from_pretrained(source, dtype=torch.float32)
         parts: list[Any] = [AutoConfig.from_pretrained(source), AutoTokenizer.from_pretrained(source)]
-    except (OSError, ValueError, TypeError) as error:
+    except Exception as error:  # transformers, tokenizers and safetensors have many of their own
         problem = str(error).partition("\n")[0]
         raise UserError(f"{source}: no encoder that transformers can read ({problem})") from None
+    _check_encoder(source, *parts)
     for part in parts:
         part.save_pretrained(folder)
     states = {name: value for name, value in model.state_dict().items() if not name.startswith("pooler.")}
     weights = {f"encoder.model.{name}": value.half() for name, value in states.items()}
     save_weights(weights, folder / WEIGHTS)
+
+
+def _check_encoder(source: str, config: Any, tokenizer: Any) -> None:
+    """Refuse what could be read, but reads nothing or writes as well."""
+    if config.is_encoder_decoder:
+        raise UserError(f"{source}: {config.model_type} has a decoder besides; expected an encoder alone")
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without any
+        raise UserError(f"{source}: its tokeniser knows no words; expected tokenizer.json beside the weights")
+    asked = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+    missing = [name.removesuffix("_token_id") for name in asked if getattr(tokenizer, name) is None]
+    if missing:
+        raise UserError(f"{source}: its tokeniser has no token for {', '.join(missing)}; expected one like BERT's")

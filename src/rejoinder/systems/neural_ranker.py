@@ -20,9 +20,10 @@ from torch import Tensor
 
 from rejoinder import training
 from rejoinder.errors import UserError, expect_least, expect_share
-from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters, restore
+from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters
 from rejoinder.nn.encoders import swift
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
+from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural import load_trained
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
@@ -89,6 +90,10 @@ class NeuralSettings:
                 raise ValueError(f"stage {number} has hard negatives; expected a stage before it that finds them")
 
 
+class _Described(msgspec.Struct, frozen=True):
+    settings: RankingSettings
+
+
 class NeuralRanker(SelectionSystem):
     """Ranks options by a matching network."""
 
@@ -151,8 +156,7 @@ class NeuralRanker(SelectionSystem):
         return folders
 
     def _load(self, folder: Path, data: Path) -> None:
-        described = json.loads((folder / training.LEARNER).read_text())
-        self.described = restore(described["settings"])
+        self.described = read_json(folder / training.LEARNER, _Described).settings
         self.vocabulary = load_vocabulary(data / "encoder")
         network, known = self.described.network, self.described.known
         self.network = make_matcher(network, self.described.special, known, data / "encoder")

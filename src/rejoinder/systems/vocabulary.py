@@ -11,8 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.files import BadInputError
 from rejoinder.nn.encoders import CHARACTERS, LONGEST_WORD, EncoderSettings
 from rejoinder.nn.sequences import Special
+from rejoinder.records import read_json
 from rejoinder.text import WORD_OR_MARK
 
 Ints = NDArray[np.integer[Any]]
@@ -41,6 +43,11 @@ class Vocabulary(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write what `load_vocabulary` reads."""
+
+
+class _Words(msgspec.Struct, frozen=True):
+    words: list[str]
+    characters: bool
 
 
 class WordVocabulary:
@@ -75,7 +82,7 @@ class WordVocabulary:
     def save(self, folder: Path) -> None:
         """Write the words."""
         folder.mkdir(parents=True, exist_ok=True)
-        content = {"words": list(self.words), "characters": self.characters}
+        content = _Words(list(self.words), self.characters)
         (folder / "words.json").write_bytes(msgspec.json.encode(content))
 
 
@@ -93,7 +100,13 @@ class PretrainedVocabulary:
     def __init__(self, folder: Path) -> None:
         from transformers import AutoTokenizer
 
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        try:
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except Exception as error:  # transformers and tokenizers have many of their own
+            problem = str(error).partition("\n")[0]
+            raise BadInputError(
+                folder, f"no words.json, nor a tokeniser that transformers can read ({problem})"
+            ) from None
         known = self.tokenizer.get_vocab()
         end = self.tokenizer.sep_token_id
         self.special = Special(
@@ -125,5 +138,5 @@ class PretrainedVocabulary:
 def load_vocabulary(folder: Path) -> Vocabulary:
     """Read what `save` wrote."""
     if (folder / "words.json").is_file():
-        return WordVocabulary(**msgspec.json.decode((folder / "words.json").read_bytes()))
+        return WordVocabulary(**msgspec.structs.asdict(read_json(folder / "words.json", _Words)))
     return PretrainedVocabulary(folder)
