@@ -117,12 +117,12 @@ def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
         "ubuntu": "built from real logs and split by time",
         "advising": "generated; their conversations were not trained on",
     }
-    tried = "hard-*, masked-*: networks of benchmarks/recipes, tried and left out."
+    tried = sorted(row[0] for row in rows if row[0].startswith(("hard-", "masked-")))
     note = (
         f"{comparison.examples} dialogues, {data[corpus]}; the published rows (in italics) are for orientation: other "
         f"data. Signature: {comparison.signature}"
     )
-    notes = [note, tried] if any(row[0].startswith(("hard-", "masked-")) for row in rows) else [note]
+    notes = [note, f"Tried and left out, by benchmarks/recipes: {', '.join(tried)}."] if tried else [note]
     return Table(f"{corpus.capitalize()}, subtask {subtask}", header, rows, notes)
 
 

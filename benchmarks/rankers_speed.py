@@ -190,7 +190,11 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
     goals = [
         Goal(f"a query in {seconds(P50)}, half of them", rows[1][1], bool(np.quantile(plain, 0.5) < P50)),
         Goal(f"and in {seconds(P95)}, 95% of them", rows[1][2], bool(np.quantile(plain, 0.95) < P95)),
-        Goal(f"{seconds(P95_READ)} where 20 are read anew", rows[2][2], bool(np.quantile(read, 0.95) < P95_READ)),
+        Goal(
+            f"in {seconds(P95_READ)}, 95% of them, where 20 are read anew",
+            rows[2][2],
+            bool(np.quantile(read, 0.95) < P95_READ),
+        ),
     ]
     title = f"One query at a time against {task.options.height:,} options, from turns to ranking"
     header = ("way", "half within", "95% within", "processor time, half within")

@@ -126,7 +126,7 @@ def _joined(given: Assignment) -> Task:
 def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     """Read a model's folder."""
     if not (folder / CARD).is_file():
-        raise BadInputError(folder, f"not a model: it has no {CARD}")
+        raise BadInputError(folder, f"not a model: it has no {CARD}" if folder.exists() else "no such model")
     card = read_yaml(folder / CARD, ModelCard)
     system = make_system(card.recipe, folder / CARD)
     system.parts = _load_parts(system, folder)

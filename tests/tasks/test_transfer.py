@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -85,6 +86,14 @@ def test_a_pool_is_read_first_and_shared(save, tmp_path):
     names = [p.name for p in export_dstc7(folder, tmp_path / "out", ignore)]
     assert "ubuntu_subtask_4_candidates.txt" in names
     assert (tmp_path / "out/ubuntu_subtask_4_candidates.txt").read_bytes() == pool.read_bytes()
+
+
+def test_turns_to_train_on_are_not_written_over_a_subtask(save, tmp_path):
+    folder = import_dstc7(save("train.json", [example(1)]), tmp_path / "tasks", None, ignore)
+    shutil.copytree(folder, tmp_path / "tasks" / "turns" / "train")
+    written = [path.name for task in task_folders(tmp_path / "tasks") for path in export_dstc7(task, tmp_path, ignore)]
+    assert len(set(written)) == len(written) == 4
+    assert "ubuntu_train_turns.json" in written
 
 
 def test_one_file_holds_one_split_of_one_subtask(save, tmp_path, complaint):

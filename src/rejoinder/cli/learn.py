@@ -55,8 +55,9 @@ def train(
 
     The same command goes on with a training that was interrupted.
 
-    To train where only torch and numpy are: --work WORK --prepare-only here, `python -m rejoinder.training FOLDER`
-    there (it says which folder of WORK), bring the folder back, and run the same command without --prepare-only.
+    To train where only torch and numpy are, and transformers for pretrained encoders: --work WORK --prepare-only here,
+    `python -m rejoinder.training FOLDER` there (it says which folder of WORK), bring the folder back, and run the same
+    command without --prepare-only.
     """
     from rejoinder.files import BadInputError
     from rejoinder.model import Assignment, train_model
@@ -69,7 +70,7 @@ def train(
     if prepare_only and work is None:
         raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
     found = read_recipe(recipe)
-    make_system(found)  # a mistake in the settings should show before the data is read
+    make_system(found, Path(recipe))  # a mistake in the settings should show before the data is read
     if (task / "train").is_dir():
         if dev is None and (task / "dev").is_dir():
             dev = task / "dev"

@@ -107,6 +107,8 @@ def reliability(
     if not isinstance(answers, SelectionTruth):
         raise BadInputError(truth, "holds judgements; confidences in options are asked for")
     found = read_selection_run(run, answers)
+    if not found.choices["score"].is_between(0, 1).all():
+        raise BadInputError(run, "its scores are no confidences between 0 and 1, so nothing can be said of them")
     forecasts = {"best option": of_best_option(found, answers)}
     none = of_none(found, answers)
     if none is not None:

@@ -57,10 +57,10 @@ def score_table(comparison: Comparison, log2: bool = False) -> Table:
         published = (means.get(by.measure.name) for by in comparison.measures)
         rows.append((Cell(run), *(Cell("" if m is None else show(m, log2)) for m in published)))
     header = ("run", *(f"{by.measure.name} {'↑' if _rises(by, log2) else '↓'}" for by in comparison.measures))
-    note = LEGEND if len(names) > 1 else ""
+    notes = [LEGEND] if len(names) > 1 else []
     if comparison.references:
-        note += "; rows with a source are published figures on other test data, and not tested"
-    return Table(comparison.title, header, rows, note)
+        notes.append("rows with a source are published figures on other test data, and not tested")
+    return Table(comparison.title, header, rows, "; ".join(notes))
 
 
 def _rises(by: MeasureComparison, log2: bool) -> bool:

@@ -98,9 +98,13 @@ def official_format(folder: Path) -> str:
 
 
 def export_dstc7(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
-    """Write a task as the organisers named their files: examples, answer key, and the pool of subtask 2."""
+    """Write a task as the organisers named their files: examples, answer key, and the pool of subtask 2.
+
+    Turns to train on are no subtask of theirs, and have files of their own.
+    """
     card, task = read_card(folder), load_selection_task(folder)
-    name = f"{card.dataset}_{card.split}_subtask_{card.subtask}"
+    part = "turns" if folder.absolute().parent.name == "turns" else f"subtask_{card.subtask}"
+    name = f"{card.dataset}_{card.split}_{part}"
 
     def examples() -> Iterator[dstc7.Example]:
         for example in dstc7.to_examples(task, card.split, card.subtask):
@@ -109,10 +113,10 @@ def export_dstc7(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
 
     yield _written(out / f"{name}.json", lambda path: dstc7.write_examples(path, examples()))
     if task.examples["options"].null_count() == task.examples.height:
-        pool = out / f"{card.dataset}_subtask_{card.subtask}_candidates.txt"
+        pool = out / f"{card.dataset}_{part}_candidates.txt"
         yield _written(pool, lambda path: dstc7.write_pool(path, task.options))
     if not task.examples["correct"].null_count():
-        key = out / f"{card.dataset}_{card.split}_subtask_{card.subtask}_answers.tsv"
+        key = out / f"{name}_answers.tsv"
         yield _written(key, lambda path: dstc7.write_answer_key(path, task.truth()))
 
 
