@@ -62,6 +62,9 @@ def test_a_task_is_saved_and_loaded(tmp_path):
         ({"id": ["", "2"]}, "row 1: id: is empty"),
         ({"id": ["1", "1"]}, "row 2: id: stands in an earlier row too"),
         ({"turns": [TURNS, None]}, "row 2: turns: is empty"),
+        ({"turns": [TURNS, [{"speaker": "a", "text": None}]]}, "row 2: turns: holds a turn without text"),
+        ({"turns": [TURNS, [None]]}, "row 2: turns: holds a turn without text"),
+        ({"options": [[0, 1], []]}, "row 2: options: holds no option"),
         ({"options": [[0, 1], [2, 3]]}, "row 2: options: refers to a row that options.parquet has not"),
         ({"options": [[0, 1], [2, None]]}, "row 2: options: refers to a row that options.parquet has not"),
         ({"options": [[0, 1, 0], [2]]}, "row 1: options: holds an option twice"),
@@ -77,10 +80,12 @@ def test_malformed_tasks(tmp_path, complaint, changes, problem):
     assert complaint(load_selection_task, tmp_path) == f"examples.parquet: {problem}"
 
 
-def test_an_option_without_id(tmp_path, complaint):
+def test_an_option_without_id_or_text(tmp_path, complaint):
     task = make_task()
     SelectionTask(task.examples, task.options.with_columns(id=pl.Series(["A", "B", None]))).save(tmp_path)
     assert complaint(load_selection_task, tmp_path) == "options.parquet: row 3: id: is empty"
+    SelectionTask(task.examples, task.options.with_columns(text=pl.Series(["A", None, ""]))).save(tmp_path)
+    assert complaint(load_selection_task, tmp_path) == "options.parquet: row 2: text: is missing"
 
 
 def test_a_folder_that_is_no_task(tmp_path, save, complaint):

@@ -143,6 +143,7 @@ def load_selection_task(folder: Path) -> SelectionTask:
         if tables[name].schema != schema and (name, tables[name].schema) != ("options", SHARED_SCHEMA):
             raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
         _refuse(path, tables[name]["id"].is_null() | (tables[name]["id"] == ""), "id", "is empty")
+    _refuse(folder / "options.parquet", tables["options"]["text"].is_null(), "text", "is missing")
     more = {name: folder / f"{name}.parquet" for name in ("profiles", "groups")}
     found = {name: read_parquet(path) for name, path in more.items() if path.is_file()}
     task = SelectionTask(**tables, **found, knowledge=_knowledge(folder))
@@ -170,6 +171,10 @@ def _check_examples(path: Path, task: SelectionTask) -> None:
         raise BadInputError(path, "holds no example")
     _refuse(path, ~examples["id"].is_first_distinct(), "id", "stands in an earlier row too")
     _refuse(path, examples["turns"].is_null(), "turns", "is empty")
+    wordless = pl.col("turns").list.eval(pl.element().struct.field("text").is_null()).list.any()
+    _refuse(path, examples.select(wordless).to_series(), "turns", "holds a turn without text")
+    if not task.shared:
+        _refuse(path, examples["options"].list.len() == 0, "options", "holds no option")
     for column in ("options", "correct"):
         rows = pl.element()
         wrong = pl.col(column).list.eval(rows.is_null() | (rows >= task.options.height)).list.any()
