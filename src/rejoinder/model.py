@@ -91,6 +91,7 @@ def train_model(
     )
     if work is not None:
         clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
+        _spare_trained(work, card)
     with staged_folder(out, mark=CARD, kept="work", later=("curve.svg",)) as folder:
         own = work or folder / "work"
         lesson: Any = Lesson(
@@ -224,14 +225,28 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _renew_work(work: Path, card: ModelCard) -> None:
-    """Keep what an interrupted training of the same card left behind, by whatever versions; of another, nothing."""
-    content = msgspec.json.encode(msgspec.structs.replace(card, versions={}))
+def _spare_trained(work: Path, card: ModelCard) -> None:
+    """Refuse a folder in which something else was trained to its end, perhaps on another machine."""
+    if not _is_work_of(work, card) and any(work.rglob("history.json")):
+        raise BadInputError(work, "holds what another recipe, seed or task has trained; name another --work")
+
+
+def _is_work_of(work: Path, card: ModelCard) -> bool:
+    """Whether a folder is left from a training of the same card, by whatever versions."""
     mark = work / _WORK_CARD
-    if not mark.is_file() or mark.read_bytes() != content:
+    return mark.is_file() and mark.read_bytes() == _mark_of(card)
+
+
+def _mark_of(card: ModelCard) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(card, versions={}))
+
+
+def _renew_work(work: Path, card: ModelCard) -> None:
+    """Keep what an interrupted training of the same card left behind; of another, nothing."""
+    if not _is_work_of(work, card):
         shutil.rmtree(work, ignore_errors=True)
         try:
             work.mkdir(parents=True)
-            mark.write_bytes(content)
+            (work / _WORK_CARD).write_bytes(_mark_of(card))
         except OSError as error:
             raise BadInputError(work, f"cannot be written ({error.strerror})") from None

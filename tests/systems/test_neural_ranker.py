@@ -158,6 +158,19 @@ def test_it_can_be_prepared_here_and_trained_elsewhere(tasks, tmp_path):
     assert found == expected
 
 
+def test_weights_that_were_trained_are_not_lost_to_another_recipe(tasks, tmp_path, complaint):
+    work = tmp_path / "work"
+    for rate in (0.01, 0.02):  # nothing was trained yet: prepared anew
+        changed = recipe("dot", training=TRAINING | {"rate": rate, "epochs": 1})
+        with pytest.raises(Prepared):
+            trained(tasks, changed, tmp_path / "model", work=work, prepare_only=True)
+    trained(tasks, changed, tmp_path / "model", work=work)
+    before = (work / "stage_1" / "weights.safetensors").read_bytes()
+    told = complaint(trained, tasks, recipe("dot"), tmp_path / "other", work=work)
+    assert told == "work: holds what another recipe, seed or task has trained; name another --work"
+    assert (work / "stage_1" / "weights.safetensors").read_bytes() == before
+
+
 def test_pools_are_for_towers(tasks, tmp_path):
     own = list(cuts(30, 3))
     pool = build_pool_task(own, list(dict.fromkeys(cut.replies[0] for cut in own)), 1)
