@@ -162,8 +162,8 @@ def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor) ->
     """Return the vectors of replies, by their utterances' rows; those of similar length are encoded together."""
     order = dialogues.utterances.lengths[utterances].argsort()
     parts = []
-    for rows in order.split(512):
-        with swift(network, dialogues.device):
+    with swift(network, dialogues.device):
+        for rows in order.split(512):
             parts.append(network.replies(dialogues.replies(utterances[rows])).float())
     vectors = torch.cat(parts)
     return vectors[order.argsort()]

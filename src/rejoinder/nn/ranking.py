@@ -57,8 +57,7 @@ class Ranking:
         return self.train.correct[torch.as_tensor(chosen).to(self.device)]
 
     def _loss_in_batch(self, rows: Tensor, right: Tensor) -> Tensor:
-        wrong = self._wrong(rows).flatten() if self.settings.negatives else right[:0]
-        replies = torch.cat([right, wrong])
+        replies = torch.cat([right, self._wrong(rows).flatten()]) if self.settings.negatives else right
         scores = self.network(self.train.contexts(rows), self.train.replies(replies))
         own = torch.eye(len(rows), len(replies), dtype=torch.bool, device=self.device)
         also_right = self.train.is_correct(rows, replies.expand(len(rows), -1)) & ~own
@@ -122,8 +121,8 @@ class Likeness:
         texts = torch.arange(len(dialogues.utterances), device=dialogues.device)
         self.replies = encode_replies(self.towers, dialogues, texts)
         contexts = []
-        for rows in torch.arange(len(dialogues), device=dialogues.device).split(512):
-            with swift(self.towers, dialogues.device):
+        with swift(self.towers, dialogues.device):
+            for rows in torch.arange(len(dialogues), device=dialogues.device).split(512):
                 contexts.append(self.towers.contexts(dialogues.contexts(rows)).float())
         self.contexts = torch.cat(contexts)
 

@@ -208,7 +208,7 @@ class Cascade(SelectionSystem):
 
     def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
         """Let the other ranker rank each example's best."""
-        wanted = best.select(id=pl.col("option")).unique()
+        wanted = best.select(id=pl.col("option"))
         options = (
             task.options.select("id", "text")
             .join(wanted, on="id", how="semi", maintain_order="left")
