@@ -60,6 +60,7 @@ class Person:
 
     def picture(self, name):
         """Keep pictures, wide and narrow, light and dark; the page must fit a phone."""
+        self.page.wait_for_load_state()  # a text can be seen before the page has its styles
         for width, theme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
             if not PICTURES and (width, theme) != (390, "light"):
                 continue
