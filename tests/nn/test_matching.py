@@ -1,11 +1,13 @@
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from rejoinder.errors import UserError  # noqa: E402
+from rejoinder.nn.dialogues import Options, RankingSettings  # noqa: E402
 from rejoinder.nn.encoders import EncoderSettings, make_encoder, pool  # noqa: E402
 from rejoinder.nn.matching import MatchSettings, attend, make_matcher  # noqa: E402
 from rejoinder.nn.sequences import Special  # noqa: E402
@@ -33,7 +35,7 @@ def test_padding_changes_no_state(kind):
     torch.testing.assert_close(encoder(*wide)[:1, :3], states)
 
 
-@pytest.mark.parametrize("match", ["dot", "bilinear", "poly", "esim", "cross"])
+@pytest.mark.parametrize("match", ["dot", "bilinear", "poly", "late", "esim", "cross"])
 def test_a_score_depends_on_its_own_pair_alone(match):
     torch.manual_seed(0)
     encoder = EncoderSettings(kind="lstm", embedding=8, hidden=8, characters=0)
@@ -102,6 +104,49 @@ def test_bilinear_is_cmr():
     network.relation = torch.nn.Parameter(torch.eye(8))
     context, reply = network.contexts(CONTEXTS), network.replies(REPLIES)
     torch.testing.assert_close(scores, context @ relation @ reply.T)
+
+
+def test_late_sums_the_likest_tokens_by_weight():
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(kind="bag", embedding=8), match="late", scale=3.0)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval().requires_grad_(False)
+    torch.nn.init.normal_(network.importance.weight)
+    vectors = torch.nn.functional.normalize(network.encoder.words.vectors.weight, dim=-1)
+    for row in range(2):
+        heard, said = (
+            [SPECIAL.start, *side[0][row][side[1][row]].tolist(), SPECIAL.end] for side in (CONTEXTS, REPLIES)
+        )
+        weights = network.importance(network.encoder.words.vectors.weight[said]).flatten().softmax(0)
+        best = [max(float(vectors[word] @ vectors[other]) for other in heard) for word in said]
+        means = [network.encoder.words.vectors.weight[tokens].mean(0) for tokens in (heard, said)]
+        whole = torch.cosine_similarity(*means, dim=0)
+        expected = 3 * (sum(float(weight) * found for weight, found in zip(weights, best, strict=True)) + float(whole))
+        assert float(network(CONTEXTS, REPLIES)[row, row]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_few_replies_are_held_at_once(monkeypatch):
+    torch.manual_seed(0)
+    settings = RankingSettings(MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="late"), SPECIAL, 20)
+    lengths, options = [1, 4, 2, 6, 3, 5], [0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 5, 1]
+    arrays = {
+        "tokens": np.random.default_rng(0).integers(7, 20, sum(lengths)),
+        "offsets": np.cumsum([0, *lengths]),
+        "dev_turns": np.array([1, 2, 3, 4]),
+        "dev_speakers": np.zeros(4, int),
+        "dev_bounds": np.arange(5),
+        "dev_correct": np.array([0, 1, 3, 5]),
+        "dev_correct_bounds": np.arange(5),
+        "dev_options": np.array(options),
+        "dev_option_bounds": np.array([0, 3, 6, 9, 12]),
+    }
+    dialogues = Options(arrays, "dev", settings, torch.device("cpu"))
+    network = make_matcher(settings.network, SPECIAL, 20, NOWHERE)
+    at_once = dialogues.scores(network)
+    assert len(set(at_once.tolist())) == 12
+    monkeypatch.setattr("rejoinder.nn.dialogues._ROOM", 4 * network.reply_size)
+    torch.testing.assert_close(dialogues.scores(network), at_once)
+    assert list(dialogues._stretches(4)) == [(0, 2), (2, 4)]
+    assert list(dialogues._stretches(1)) == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 def test_unknown_words_differ_by_their_characters():

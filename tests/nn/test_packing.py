@@ -68,7 +68,15 @@ def test_packed_states_are_those_of_padded_sequences(
     assert not found[~mask].any()
 
 
-@pytest.mark.parametrize("match", ["dot", "poly"])
+def test_short_and_long_are_read_apart_as_together(encoder: Any) -> None:
+    tokens, mask = padded_batch((2, 9, 1, 3, 2, 1, 2, 2, 1), 3)
+    parts = (torch.arange(9) > 1).long() * mask
+    assert mask.float().mean() < 0.6
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(tokens, mask, parts)[mask], encoder._read(tokens, mask, parts)[mask])
+
+
+@pytest.mark.parametrize("match", ["dot", "poly", "late"])
 def test_contexts_and_replies_packed_together_score_as_apart(
     encoder: Any, match: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

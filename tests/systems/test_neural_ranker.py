@@ -68,6 +68,7 @@ def trained(tasks, made, out, **more):
         ("dot", {}),
         ("bilinear", {"loss": "binary"}),
         ("poly", {}),
+        ("late", {}),
         ("dot", {"negatives": 3}),
         ("esim", {"negatives": 3}),
     ],
@@ -182,10 +183,11 @@ def test_pools_are_for_towers(tasks, tmp_path):
     contexts, replies = system.encode_contexts(pool), system.encode_replies(pool.options["text"].to_list())
     best = pool.options["id"].gather((contexts @ replies.T).argmax(axis=1))
     assert run.choices.group_by("example", maintain_order=True).first()["option"].to_list() == best.to_list()
-    trained(tasks, recipe("cross", "lstm", negatives=2, training=TRAINING | {"epochs": 1}), tmp_path / "cross")
-    card, system = load_model(tmp_path / "cross")
-    with pytest.raises(UserError, match="searches no pool, but ranks in a cascade"):
-        predict(card, system, tmp_path, pool)
+    for match in ("cross", "late"):
+        trained(tasks, recipe(match, "lstm", negatives=2, training=TRAINING | {"epochs": 1}), tmp_path / match)
+        card, system = load_model(tmp_path / match)
+        with pytest.raises(UserError, match="searches no pool, but ranks in a cascade"):
+            predict(card, system, tmp_path, pool)
 
 
 def test_broken_weights_are_named(tasks, tmp_path, complaint):

@@ -5,7 +5,7 @@ Arrays of a data folder: every utterance once (`tokens`, `offsets`); for `train`
 `_option_bounds`) where examples have their own; `letters` where words have characters.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,9 @@ from rejoinder.nn.matching import MatchSettings, Padded, Towers
 from rejoinder.nn.sequences import Ints, Sequences, Special, lay_contexts
 
 Arrays = Mapping[str, Ints]
+
+_ROOM = 2**27
+"""Numbers that encoded replies may come to at once: half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -131,17 +134,33 @@ class Options(Dialogues):
         return scores
 
     def _score_apart(self, network: Towers, advance: Callable[[int], object]) -> Tensor:
-        distinct, places = self.options.unique(return_inverse=True)
-        replies = encode_replies(network, self, distinct)
         parts = []
-        for first in range(0, len(self), 64):
-            rows = torch.arange(first, min(first + 64, len(self)), device=self.device)
-            contexts = network.contexts(self.contexts(rows))
-            for row, context in zip(rows.tolist(), contexts, strict=True):
-                own = replies[places[self.option_bounds[row] : self.option_bounds[row + 1]]]
-                parts.append(network.compare(context.unsqueeze(0), own).squeeze(0))
-                advance(len(own))
-        return torch.cat(parts)
+        for first, end in self._stretches(max(1, _ROOM // network.reply_size)):
+            own = slice(self.option_bounds[first], self.option_bounds[end])
+            distinct, places = self.options[own].unique(return_inverse=True)
+            replies = encode_replies(network, self, distinct)
+            bounds = self.option_bounds[first : end + 1] - self.option_bounds[first]
+            for start in range(first, end, 64):
+                rows = torch.arange(start, min(start + 64, end), device=self.device)
+                contexts = network.contexts(self.contexts(rows))
+                for row, context in zip(rows.tolist(), contexts, strict=True):
+                    few = replies[places[bounds[row - first] : bounds[row - first + 1]]]
+                    parts.append(network.compare(context.unsqueeze(0), few).squeeze(0))
+                    advance(len(few))
+        return torch.cat(parts) if parts else torch.zeros(0, device=self.device)
+
+    def _stretches(self, room: int) -> Iterator[tuple[int, int]]:
+        """Divide examples into stretches whose different options number no more than `room`, or one example's do."""
+        options, first = self.options.cpu().numpy(), 0
+        seen: set[int] = set()
+        for row in range(len(self)):
+            own = set(options[self.option_bounds[row] : self.option_bounds[row + 1]].tolist())
+            if row > first and len(seen | own) > room:
+                yield first, row
+                first, seen = row, set()
+            seen |= own
+        if first < len(self):
+            yield first, len(self)
 
     def mean_reciprocal_rank(self, network: nn.Module) -> float:
         """Return MRR; of tied options the one listed first counts as better."""
@@ -165,8 +184,10 @@ def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor) ->
     with swift(network, dialogues.device):
         for rows in order.split(512):
             parts.append(network.replies(dialogues.replies(utterances[rows])).float())
-    vectors = torch.cat(parts)
-    return vectors[order.argsort()]
+    if parts and parts[-1].ndim == 3:  # a vector for each token, and the last are the longest
+        width = parts[-1].shape[1]
+        parts = [nn.functional.pad(part, (0, 0, 0, width - part.shape[1])) for part in parts]
+    return torch.cat(parts)[order.argsort()]
 
 
 def bucketed(rows: Ints, lengths: Ints, batch: int, rng: np.random.Generator, span: int = 50) -> list[Ints]:

@@ -23,7 +23,7 @@ class MatchSettings:
     """What a matching network is built from."""
 
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
-    match: Literal["dot", "bilinear", "poly", "esim", "cross"] = "dot"
+    match: Literal["dot", "bilinear", "poly", "late", "esim", "cross"] = "dot"
     pool: Pooling = "mean"
     scale: float = 20.0
     """What cosines are multiplied with before the softmax; 0: dot products as they are."""
@@ -42,10 +42,12 @@ class MatchSettings:
 
 
 class Towers(nn.Module):
-    """A context and a reply are encoded apart, by the same weights, and compared: dot, bilinear or poly.
+    """A context and a reply are encoded apart, by the same weights, and compared: dot, bilinear, poly or late.
 
     bilinear: the dual encoder of Lowe et al. (2015), c' M r. poly: Humeau et al. (2020), where learned codes attend to
-    the context's states and the reply attends to what they found.
+    the context's states and the reply attends to what they found. late: each token of the reply looks for the likest
+    one of the context (Khattab and Zaharia 2020, section 3.3); what they find is summed by learned weights, and added
+    to what dot compares.
     """
 
     def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
@@ -57,14 +59,22 @@ class Towers(nn.Module):
             self.relation = nn.Parameter(torch.eye(size) + torch.randn(size, size) * 0.01)
         if settings.match == "poly":
             self.codes = nn.Parameter(torch.randn(settings.codes, size) / size**0.5)
+        if settings.match == "late":
+            self.importance = nn.Linear(size, 1)
+            nn.init.zeros_(self.importance.weight)  # at first all tokens weigh alike
+
+    @property
+    def reply_size(self) -> int:
+        """Return how many numbers a reply may come to."""
+        return self.encoder.size * (self.settings.reply + 3 if self.settings.match == "late" else 1)
 
     def contexts(self, padded: Padded) -> Tensor:
-        """Return a vector for each context, or for poly one for each code."""
+        """Return a vector for each context; for poly one for each code, for late one more for each token."""
         tokens, mask = framed(*padded, self.special)
         return self._gist(self.encoder(tokens, mask), mask)
 
     def replies(self, padded: Padded) -> Tensor:
-        """Return a vector for each reply."""
+        """Return a vector for each reply, for late one more for each token."""
         tokens, mask = framed(*padded, self.special)
         return self._point(self.encoder(tokens, mask), mask)
 
@@ -75,19 +85,31 @@ class Towers(nn.Module):
         vector = pool(states, mask, self.settings.pool)
         if self.settings.match == "bilinear":
             vector = vector @ self.relation.to(vector.dtype)
+        if self.settings.match == "late":
+            shown = torch.where(mask.unsqueeze(-1), states, states[:, :1])  # padding can be nobody's likest
+            vector = torch.cat([vector.unsqueeze(1), shown], dim=1)
         return self._scaled(vector) * (self.settings.scale or 1)
 
     def _point(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return what a reply's states come to."""
-        return self._scaled(pool(states, mask, self.settings.pool))
+        vector = self._scaled(pool(states, mask, self.settings.pool))
+        if self.settings.match == "late":
+            weights = self.importance(states).float().masked_fill(~mask.unsqueeze(-1), -1e4).softmax(1)
+            vector = torch.cat([vector.unsqueeze(1), self._scaled(states) * weights], dim=1)
+        return vector
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         plain = self.settings.scale == 0 or self.settings.match == "bilinear"
         return vectors if plain else nn.functional.normalize(vectors, dim=-1)
 
     def compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
-        """Score replies for contexts: (B, ...) with (N, D) gives B x N; with (B, N, D) too, each its own."""
-        contexts, replies = contexts.float(), replies.float()
+        """Score replies for contexts: (B, ...) with (N, ...) gives B x N; with (B, N, D) too, but for late, its own."""
+        if self.settings.match == "late":
+            return _likest(contexts[:, 1:], replies[:, 1:]) + contexts[:, 0].float() @ replies[:, 0].float().T
+        with torch.autocast(contexts.device.type, enabled=False):  # in half precision many would score the same
+            return self._compare(contexts.float(), replies.float())
+
+    def _compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
         if self.settings.match == "poly":
             replies = replies.expand(len(contexts), -1, -1) if replies.ndim == 2 else replies
             weights = torch.softmax(replies @ contexts.transpose(1, 2) * replies.shape[-1] ** 0.5, dim=-1)
@@ -106,6 +128,12 @@ class Towers(nn.Module):
         first, second = self.encoder(tokens, mask).split([len(heard[0]), len(said[0])])
         first, second = first[:, : heard[0].shape[1]], second[:, : said[0].shape[1]]
         return self.compare(self._gist(first, heard[1]), self._point(second, said[1]))
+
+
+def _likest(contexts: Tensor, replies: Tensor) -> Tensor:
+    """Sum over the tokens of each reply their largest products with a token of each context."""
+    products = contexts.flatten(0, 1) @ replies.flatten(0, 1).T
+    return products.view(*contexts.shape[:2], -1).amax(1).view(len(contexts), *replies.shape[:2]).float().sum(-1)
 
 
 def attend(queries: Tensor, states: Tensor, mask: Tensor) -> Tensor:

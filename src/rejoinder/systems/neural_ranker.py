@@ -64,7 +64,12 @@ class Stage:
     @property
     def has_towers(self) -> bool:
         """Whether contexts and replies are encoded apart, and can be compared afterwards."""
-        return self.learn == "match" and self.network.match in ("dot", "bilinear", "poly")
+        return self.learn == "match" and self.network.match in ("dot", "bilinear", "poly", "late")
+
+    @property
+    def can_search(self) -> bool:
+        """Whether a reply is one vector, so that very many of them can be kept and compared."""
+        return self.has_towers and self.network.match != "late"
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class NeuralSettings:
         for number, stage in enumerate(self.stages, 1):
             if replace(stage.network.encoder, dropout=first.dropout) != first:
                 raise ValueError(f"stage {number} has another encoder than stage 1, which it starts from")
-            if stage.hard and not any(before.has_towers for before in self.stages[: number - 1]):
+            if stage.hard and not any(before.can_search for before in self.stages[: number - 1]):
                 raise ValueError(f"stage {number} has hard negatives; expected a stage before it that finds them")
 
 
@@ -151,7 +156,7 @@ class NeuralRanker(SelectionSystem):
             folders.append(lesson.work / f"stage_{number}")
             training.prepare(folders[-1], f"rejoinder.nn.{learner}", asdict(settings), stage.training, lesson.seed, {})
             start = f"../stage_{number}"
-            if stage.has_towers:
+            if stage.can_search:
                 miner = start
         return folders
 
@@ -232,10 +237,8 @@ class NeuralRanker(SelectionSystem):
         return arrays
 
     def _towers(self) -> Towers:
-        if not isinstance(self.network, Towers):
-            raise UserError(
-                "this network reads context and reply together: it searches no pool, but ranks in a cascade"
-            )
+        if not isinstance(self.network, Towers) or self.described.network.match == "late":
+            raise UserError("this network compares words with words: it searches no pool, but ranks in a cascade")
         return self.network
 
     def _encoded(self, dialogues: Dialogues) -> Iterator[tuple[int, Tensor]]:
