@@ -10,7 +10,8 @@ rejoinder predict build/rankers/models/bi-encoder --task build/rankers/ubuntu/su
     --out build/rankers/runs/ubuntu/subtask_1/bi-encoder.json
 
 A recipe with other recipes as parts (stacked, cascade-bi ...) takes models in their places, trained once as above; its
-weights are learned on the subtask's own dev. hard-* and masked-* are by recipes of benchmarks/recipes, and no better.
+weights are learned on the subtask's own dev. hard-*, long-* and masked-* are by recipes of benchmarks/recipes, and no
+better.
 """
 
 import json
@@ -117,7 +118,7 @@ def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
         "ubuntu": "built from real logs and split by time",
         "advising": "generated; their conversations were not trained on",
     }
-    tried = sorted(row[0] for row in rows if row[0].startswith(("hard-", "masked-")))
+    tried = sorted(row[0] for row in rows if row[0].startswith(("hard-", "long-", "masked-")))
     note = (
         f"{comparison.examples} dialogues, {data[corpus]}; the published rows (in italics) are for orientation: other "
         f"data. Signature: {comparison.signature}"

@@ -119,6 +119,22 @@ def test_settings_that_nothing_can_be_learned_by(complaint, system, settings, pr
     assert complaint(make_system, recipe) == f"mine: settings: {problem}"
 
 
+@pytest.mark.parametrize(
+    ("network", "problem"),
+    [
+        ({"match": "lat"}, "settings.stages.1.network.match: no 'lat' here; did you mean 'late'?"),
+        (
+            {"match": "x"},
+            "settings.stages.1.network.match: no 'x' here; expected one of bilinear, cross, dot, esim, late, poly",
+        ),
+    ],
+)
+def test_a_word_that_is_none_of_those_known(complaint, network, problem):
+    pytest.importorskip("torch")
+    recipe = Recipe(about="", system="neural-ranker", settings={"stages": [{"network": network}]}, name="mine")
+    assert complaint(make_system, recipe) == f"mine: {problem}"
+
+
 def test_a_recipe_is_not_made_of_itself(save, tmp_path):
     text = "{{about: '', system: judge-ensemble, settings: {{members: [mean, {}]}}}}"
     inner, outer = tmp_path / "inner.yaml", tmp_path / "outer.yaml"

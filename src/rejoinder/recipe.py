@@ -83,10 +83,15 @@ def _check_system(path: Path, recipe: Recipe) -> None:
 
 
 def _check_keys(path: Path, given: object, type_: object, place: tuple[str, ...]) -> None:
-    """Refuse a key that the type has not, and say which one may have been meant."""
+    """Refuse a key, or a word, that the type has not, and say which one may have been meant."""
     known = msgspec.inspect.type_info(type_) if not isinstance(type_, msgspec.inspect.Type) else type_
     if isinstance(known, msgspec.inspect.UnionType):
-        known = next((part for part in known.types if hasattr(part, "fields")), known)
+        named = (
+            part for part in known.types if hasattr(part, "fields") or isinstance(part, msgspec.inspect.LiteralType)
+        )
+        known = next(named, known)
+    if isinstance(known, msgspec.inspect.LiteralType) and isinstance(given, str) and given not in known.values:
+        raise BadInputError(path, f"no {given!r} here{_instead(given, map(str, known.values))}", field=".".join(place))
     if isinstance(given, list) and isinstance(known, msgspec.inspect.VarTupleType | msgspec.inspect.ListType):
         for number, item in enumerate(given, 1):
             _check_keys(path, item, known.item_type, (*place, str(number)))
@@ -95,9 +100,13 @@ def _check_keys(path: Path, given: object, type_: object, place: tuple[str, ...]
     fields = {field.encode_name: field.type for field in known.fields}
     for key, value in given.items():
         if key not in fields:
-            expected = _nearest(str(key), fields) or f"; expected one of {', '.join(fields)}"
-            raise BadInputError(path, f"no key {key!r}{expected}", field=".".join((*place, str(key))))
+            raise BadInputError(path, f"no key {key!r}{_instead(str(key), fields)}", field=".".join((*place, str(key))))
         _check_keys(path, value, fields[key], (*place, str(key)))
+
+
+def _instead(word: str, known: Iterable[str]) -> str:
+    words = list(known)
+    return _nearest(word, words) or f"; expected one of {', '.join(words)}"
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -82,7 +82,7 @@ except Exception as error:
     offline = {"HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-c", code, str(tmp_path)]
     told = subprocess.run(command, env=os.environ | offline, check=True, capture_output=True, text=True)
-    assert told.stdout.startswith("somebody/other: no encoder in transformers' format (")
+    assert told.stdout.startswith("somebody/other: no such folder, and no hub to fetch it from (")
     assert told.stdout.count("\n") == 1
     assert np.load(tmp_path / "found.npy") == pytest.approx(encoder.encode_replies(["my usb stick"]), abs=1e-5)
     assert (tmp_path / "model" / "encoder" / "model.safetensors").is_file()

