@@ -29,9 +29,10 @@ from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import SelectionTask
 
-NETWORKS = ("dual-encoder", "esim", "bi-encoder", "poly-encoder", "cross-encoder")
+NETWORKS = ("dual-encoder", "esim", "bi-encoder", "poly-encoder", "late-encoder", "cross-encoder")
 WIDTH = 384
 P50, P95, P95_READ = 0.030, 0.060, 0.300
+READ = read_recipe("cascade-read").settings["reranked"]
 
 
 def measure(quick: bool) -> Section:
@@ -169,13 +170,13 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
     cascade.words.load(folder.parent)
     cascade.index = Index.open(folder)
     cascade.weights, cascade.rank_scale, cascade.rank_weights = np.ones(5), 1.0, np.ones(2)
-    reading = Cascade(Cascade.Settings(ranker="reader"))
+    reading = Cascade(Cascade.Settings(ranker="reader", reranked=READ))
     reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, reader]}
     asked = [msgspec.structs.replace(task, examples=task.examples.slice(number, 1)) for number in range(count)]
     ways: dict[str, Callable[[SelectionTask], object]] = {
         "encoding the context alone": cascade.encoder.encode_contexts,
         "words and vectors": cascade.predict,
-        "and 20 read together with the context": reading.predict,
+        f"and {READ} read together with the context": reading.predict,
     }
     taken = {name: _times(way, asked) for name, way in ways.items()}
     rows = [
@@ -191,7 +192,7 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
         Goal(f"a query in {seconds(P50)}, half of them", rows[1][1], bool(np.quantile(plain, 0.5) < P50)),
         Goal(f"and in {seconds(P95)}, 95% of them", rows[1][2], bool(np.quantile(plain, 0.95) < P95)),
         Goal(
-            f"in {seconds(P95_READ)}, 95% of them, where 20 are read anew",
+            f"in {seconds(P95_READ)}, 95% of them, where {READ} are read anew",
             rows[2][2],
             bool(np.quantile(read, 0.95) < P95_READ),
         ),
