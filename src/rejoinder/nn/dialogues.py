@@ -155,7 +155,7 @@ class Options(Dialogues):
         seen: set[int] = set()
         for row in range(len(self)):
             own = set(options[self.option_bounds[row] : self.option_bounds[row + 1]].tolist())
-            if row > first and len(seen | own) > room:
+            if row > first and len(seen) + len(own - seen) > room:
                 yield first, row
                 first, seen = row, set()
             seen |= own

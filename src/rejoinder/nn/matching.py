@@ -104,10 +104,11 @@ class Towers(nn.Module):
 
     def compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
         """Score replies for contexts: (B, ...) with (N, ...) gives B x N; with (B, N, D) too, but for late, its own."""
-        if self.settings.match == "late":
-            return _likest(contexts[:, 1:], replies[:, 1:]) + contexts[:, 0].float() @ replies[:, 0].float().T
+        late = self.settings.match == "late"
+        of_tokens = _likest(contexts[:, 1:], replies[:, 1:]) if late else 0
+        contexts, replies = (contexts[:, 0], replies[:, 0]) if late else (contexts, replies)
         with torch.autocast(contexts.device.type, enabled=False):  # in half precision many would score the same
-            return self._compare(contexts.float(), replies.float())
+            return of_tokens + self._compare(contexts.float(), replies.float())
 
     def _compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
         if self.settings.match == "poly":
