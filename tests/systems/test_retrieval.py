@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
 from rejoinder.sample import irc
-from rejoinder.systems.retrieval import Bm25, Random, Tfidf, turns_of
+from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, turns_of
 from rejoinder.systems.system import Lesson
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
@@ -167,3 +167,19 @@ def test_chance_is_chance_beside_a_shared_pool():
     hits = score(Random(Random.Settings()).predict(task), task.truth(), ["hits@10", "hits@100"])
     assert hits["hits@10"].mean() == pytest.approx(0.01, abs=0.006)
     assert hits["hits@100"].mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_what_was_said_comes_last():
+    cuts = [
+        Cut((("a", "Hello"), ("b", "what is wrong?")), ("it hangs",)),
+        Cut((("a", "it hangs"), ("b", "since when?")), ("hello",)),
+    ]
+    wrong = [("hello ",), ("it hangs",), ("nothing",), ("since",)]
+    task = build_task(cuts, wrong, 4, seed=1)
+    run = Unsaid(None).predict(task)
+    said = run.choices.filter(pl.col("score") == 0).join(task.options, left_on="option", right_on="id")
+    assert sorted(said.select("example", "text").rows()) == [(0, "hello "), (1, "it hangs")]
+    last = run.choices.group_by("example", maintain_order=True).last()
+    assert last["score"].to_list() == [0, 0]
+    with pytest.raises(UserError, match="an example's own options alone"):
+        Unsaid(None).predict(build_pool_task(cuts, ["hello", "it hangs", "nothing"], 1))

@@ -1,4 +1,4 @@
-"""Rankers that compare words: random order (for reference), TF-IDF and BM25 of the whole context with every option."""
+"""Simple rankers: random order (for reference), what was not said yet, TF-IDF and BM25 of context and option."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import KEPT, Pairs, join_pairs, offered, pools, rank_by_products, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
@@ -41,6 +42,25 @@ class Random(SelectionSystem):
             best = rng.random((len(examples), kept)) ** (1 / (size - np.arange(kept)))
             scores.append(best.cumprod(axis=1).ravel())
         return to_run(task, "random", join_pairs(parts), np.concatenate(scores))
+
+
+class Unsaid(SelectionSystem):
+    """Puts options last that repeat a turn of the context word for word; one of an ensemble's members."""
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        if pools(task):
+            raise UserError("nearly all of a pool is unsaid: this ranks an example's own options alone")
+        turns = task.examples.select(pl.col("turns").list.eval(pl.element().struct.field("text"))).to_series()
+        texts = pl.concat([task.options["text"], turns.explode(empty_as_null=False, keep_nulls=False)])
+        codes = texts.str.strip_chars().str.to_lowercase().rank("dense").to_numpy().astype(np.int64)
+        option, said = codes[: task.options.height], codes[task.options.height :]
+        pairs, sizes = offered(task), turns.list.len().to_numpy()
+        again = np.isin(
+            pairs.example * (len(texts) + 1) + option[pairs.row],
+            np.repeat(np.arange(len(sizes)), sizes) * (len(texts) + 1) + said,
+        )
+        return to_run(task, "unsaid", pairs, 1.0 - again)
 
 
 class WordSystem(SelectionSystem):

@@ -93,6 +93,7 @@ AnySystem = SelectionSystem | JudgementSystem
 
 SYSTEMS = {
     "random": "rejoinder.systems.retrieval:Random",
+    "unsaid": "rejoinder.systems.retrieval:Unsaid",
     "tfidf": "rejoinder.systems.retrieval:Tfidf",
     "bm25": "rejoinder.systems.retrieval:Bm25",
     "ensemble": "rejoinder.systems.ensemble:Ensemble",
