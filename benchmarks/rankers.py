@@ -137,8 +137,8 @@ def _training() -> list[Table]:
             [path.parent.name, f"{history[-1]['step']:,}", f"{seconds:,.0f} s", f"{max(checks, default=0):.3f}"]
         )
     note = (
-        "The last stage of each recipe's training, as its own record has it; scoring dev is not counted. Where several "
-        "were trained on one GPU at once, each took longer than alone; advising-* had two busy cores and no GPU."
+        "The last stage of each recipe's training, as its own record has it, on a GPU or a CPU; scoring dev is not "
+        "counted. Where several were trained at once, each took longer than alone."
     )
     found = [Table("Training", ["model", "steps", "time", "MRR on dev"], rows, [note])]
     speeds = _speeds()

@@ -98,3 +98,6 @@ def test_a_model_holds_its_encoder(encoder, tmp_path):
     again = SentenceEncoder(settings)
     again.load(model)
     assert again.encode_replies(TEXTS) == pytest.approx(encoder.encode_replies(TEXTS), abs=1e-5)
+    (tmp_path / "copy").mkdir()
+    again.save(tmp_path / "copy")
+    assert sorted(path.name for path in tmp_path.glob("copy/*/*")) == sorted(path.name for path in model.glob("*/*"))

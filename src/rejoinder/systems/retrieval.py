@@ -51,15 +51,12 @@ class Unsaid(SelectionSystem):
         """Answer every example."""
         if pools(task):
             raise UserError("nearly all of a pool is unsaid: this ranks an example's own options alone")
-        turns = task.examples.select(pl.col("turns").list.eval(pl.element().struct.field("text"))).to_series()
-        texts = pl.concat([task.options["text"], turns.explode(empty_as_null=False, keep_nulls=False)])
+        turns, example, _ = turns_of(task)
+        texts = pl.concat([task.options["text"], pl.Series(turns, dtype=pl.String)])
         codes = texts.str.strip_chars().str.to_lowercase().rank("dense").to_numpy().astype(np.int64)
         option, said = codes[: task.options.height], codes[task.options.height :]
-        pairs, sizes = offered(task), turns.list.len().to_numpy()
-        again = np.isin(
-            pairs.example * (len(texts) + 1) + option[pairs.row],
-            np.repeat(np.arange(len(sizes)), sizes) * (len(texts) + 1) + said,
-        )
+        pairs, many = offered(task), len(texts) + 1
+        again = np.isin(pairs.example * many + option[pairs.row], example * many + said)
         return to_run(task, "unsaid", pairs, 1.0 - again)
 
 

@@ -66,10 +66,9 @@ class SentenceEncoder(SelectionSystem):
 
     def save(self, folder: Path) -> None:
         """Keep a copy of an encoder that is no package's, so that the model is whole."""
-        pretrained_source(self.settings.path)  # its package may be missing
+        source = str(self._folder or pretrained_source(self.settings.path))  # its package may be missing
         if self.settings.path != "minilm":
             (folder / _COPY).mkdir()
-            source = str(self._folder or self.settings.path)
             for name in _FILES:
                 shutil.copyfile(_file(source, name), folder / _COPY / name)
 
