@@ -107,6 +107,9 @@ def train_model(
         for number, source in enumerate(system.part_sources()):
             _make_part(given, source, folder / _PARTS / str(number), lesson)
         system.parts = _load_parts(system, folder)
+        teacher = system.teacher_source()
+        if teacher is not None:
+            lesson = msgspec.structs.replace(lesson, teacher=_train_teacher(given, teacher, lesson))
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
@@ -145,6 +148,15 @@ def _make_part(given: Assignment, source: str, place: Path, lesson: Any) -> None
         return
     part = msgspec.structs.replace(given, recipe=read_recipe(source))
     train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch)
+
+
+def _train_teacher(given: Assignment, source: str, lesson: Any) -> AnySystem:
+    """Return a trained system to learn from; one that is trained here stays in the work folder."""
+    place = Path(source) if is_model(source) else lesson.work / "teacher"
+    if not is_model(str(place)):
+        taught = msgspec.structs.replace(given, recipe=read_recipe(source))
+        train_model(taught, place, lesson.work / "teaching", lesson.prepare_only, lesson.watch)
+    return load_model(place)[1]
 
 
 def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:

@@ -65,10 +65,12 @@ def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
 
 
 def read_parts(recipe: Recipe, above: tuple[Recipe, ...] = ()) -> list[Recipe]:
-    """Return the recipes that a recipe is made of, and theirs; models that are trained already are none."""
+    """Return the recipes that a recipe is made of or taught by, and theirs; models that are trained are none."""
     if recipe in above:
         raise UserError(f"the recipe {recipe.name} is made of itself")
-    parts = [read_recipe(source) for source in make_system(recipe).part_sources() if not is_model(source)]
+    system = make_system(recipe)
+    sources = (*system.part_sources(), *filter(None, [system.teacher_source()]))
+    parts = [read_recipe(source) for source in sources if not is_model(source)]
     return [*parts, *(deeper for part in parts for deeper in read_parts(part, (*above, recipe)))]
 
 

@@ -8,9 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from scipy.special import log_softmax, softmax  # noqa: E402
+
+from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.measures.selection import score  # noqa: E402
 from rejoinder.model import Assignment, load_model, predict, train_model  # noqa: E402
+from rejoinder.nn.ranking import Ranking  # noqa: E402
 from rejoinder.recipe import Recipe  # noqa: E402
 from rejoinder.systems.sentence_encoder import pretrained_source  # noqa: E402
 from rejoinder.systems.system import Prepared  # noqa: E402
@@ -302,3 +306,83 @@ def test_a_pool_shared_besides_own_options_is_refused_rather_than_left_out(tasks
     odd = msgspec.structs.replace(task, options=shared)
     with pytest.raises(UserError, match="not a shared pool"):
         train_model(Assignment(recipe=recipe("dot"), train=(path, odd)), tmp_path / "model")
+
+
+def taught(teacher, share):
+    """Return a recipe for a network that a teacher teaches."""
+    made = recipe("dot", taught=share)
+    return msgspec.structs.replace(made, settings=made.settings | {"teacher": str(teacher)})
+
+
+def test_a_teacher_is_believed_as_far_as_the_recipe_says(tasks, tmp_path):
+    trained(tasks, recipe("dot"), tmp_path / "teacher")
+    path, train = tasks["train"]
+    rolled = pl.concat([train.examples["correct"][1:], train.examples["correct"][:1]])
+    misled = msgspec.structs.replace(train, examples=train.examples.with_columns(correct=rolled, options=rolled))
+    found = {}
+    for share in (1.0, 0.0):
+        made = taught(tmp_path / "teacher", share) if share else recipe("dot")
+        given = Assignment(recipe=made, train=(path, misled))
+        train_model(given, tmp_path / str(share))
+        run = predict(*load_model(tmp_path / str(share)), *tasks["dev"])
+        found[share] = score(run, tasks["dev"][1].truth(), ["MRR"])["MRR"].mean()
+    assert found[1.0] > 0.9
+    assert found[0.0] < 0.6
+    assert not (tmp_path / "1.0" / "parts").exists()
+
+
+def test_the_loss_leans_to_the_teacher(tasks, tmp_path):
+    trained(tasks, recipe("dot"), tmp_path / "teacher")
+    with pytest.raises(Prepared):
+        trained(tasks, taught(tmp_path / "teacher", 0.25), tmp_path / "out", work=tmp_path / "w", prepare_only=True)
+    described = json.loads((tmp_path / "w" / "stage_1" / "learner.json").read_text())
+    learner = Ranking(described["settings"], tmp_path / "w" / "stage_1", 0, torch.device("cpu"))
+    rows = torch.arange(6)
+    right = learner.train.correct[rows]
+    assert len(set(right.tolist())) == len(right)
+    scores = learner.network(learner.train.contexts(rows), learner.train.replies(right)).detach().numpy()
+    _, teacher = load_model(tmp_path / "teacher")
+    texts = [tasks["train"][1].options["text"][row[0]] for row in tasks["train"][1].examples["correct"][:6].to_list()]
+    opinion = teacher.encode_contexts(tasks["train"][1])[:6] @ teacher.encode_replies(texts).T
+    target = 0.75 * np.eye(6) + 0.25 * softmax(opinion, axis=1)
+    expected = -(target * log_softmax(scores, axis=1)).sum(1).mean()
+    assert learner.loss(rows).item() == pytest.approx(expected, rel=1e-3)
+    plain = -np.diag(log_softmax(scores, axis=1)).mean()
+    assert abs(plain - expected) > 0.01
+
+
+def test_a_teacher_is_trained_once_and_left_behind(tasks, tmp_path, monkeypatch):
+    (tmp_path / "teacher.yaml").write_text(json.dumps(msgspec.to_builtins(recipe("bilinear"))))
+    made = taught(tmp_path / "teacher.yaml", 0.5)
+    for _ in range(2):
+        with pytest.raises(Prepared) as stopped:
+            trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
+        assert str(stopped.value) == str(tmp_path / "w" / "teaching" / "stage_1")
+    training.train(Path(str(stopped.value)))
+    with pytest.raises(Prepared) as stopped:
+        trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
+    assert str(stopped.value) == str(tmp_path / "w" / "stage_1")
+    written = (tmp_path / "w" / "teacher" / "weights.safetensors").stat().st_mtime_ns
+    trained(tasks, made, tmp_path / "out", work=tmp_path / "w")
+    assert (tmp_path / "w" / "teacher" / "weights.safetensors").stat().st_mtime_ns == written
+    assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 1
+
+
+def test_teachers_that_cannot_teach(tasks, tmp_path):
+    trained(tasks, recipe("poly"), tmp_path / "poly")
+    binary = taught("bi-encoder", 0.5)
+    binary.settings["stages"][0]["loss"] = "binary"
+    itself = taught(tmp_path / "itself.yaml", 0.5)
+    (tmp_path / "itself.yaml").write_text(json.dumps(msgspec.to_builtins(itself)))
+    for made, problem in (
+        (taught("bm25", 0.5), "one vector for each text"),
+        (taught(tmp_path / "poly", 0.5), "take a bi-encoder"),
+        (recipe("dot", taught=0.5), "need each other"),
+        (taught("bi-encoder", 0.0), "need each other"),
+        (taught("bi-encodr", 0.5), "did you mean 'bi-encoder'"),
+        (binary, "here is none"),
+        (itself, "made of itself"),
+    ):
+        with pytest.raises(UserError, match=problem):
+            trained(tasks, made, tmp_path / "out")
+        assert not (tmp_path / "out").exists()

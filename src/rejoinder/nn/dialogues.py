@@ -2,7 +2,8 @@
 
 Arrays of a data folder: every utterance once (`tokens`, `offsets`); for `train` and `dev` the contexts (`_turns` and
 `_speakers` by `_bounds`) and correct replies (`_correct` by `_correct_bounds`), and the options (`_options` by
-`_option_bounds`) where examples have their own; `letters` where words have characters.
+`_option_bounds`) where examples have their own; `letters` where words have characters; `teacher_contexts` and
+`teacher_replies`, a vector for each of `train`'s contexts and for each utterance, where a teacher has an opinion.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +40,8 @@ class RankingSettings:
     hard: float = 0.0
     """Share of these that the network of `miner` holds for the likeliest of those `drawn`; the others are any."""
     drawn: int = 64
+    taught: float = 0.0
+    """How much of the target is what a teacher would say; the rest is the right reply."""
     batch: int = 128
     data: str = "../data"
     start: str = ""

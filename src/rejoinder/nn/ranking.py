@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rejoinder.nn.dialogues import Dialogues, Options, bucketed, encode_replies, place_letters, restore
+from rejoinder.nn.dialogues import Arrays, Dialogues, Options, bucketed, encode_replies, place_letters, restore
 from rejoinder.nn.encoders import swift
 from rejoinder.nn.masked_words import load_encoder
 from rejoinder.nn.matching import Towers, make_matcher
@@ -31,6 +31,7 @@ class Ranking:
         place_letters(self.network, arrays, device)
         if self.settings.start:
             load_encoder(self.network, folder / self.settings.start)
+        self.teacher = Teacher(arrays, device) if self.settings.taught else None
         self.likeness = Likeness(folder / self.settings.miner, self.train) if self.settings.hard else None
 
     def batches(self, epoch: int) -> list[Tensor]:
@@ -59,24 +60,31 @@ class Ranking:
     def _loss_in_batch(self, rows: Tensor, right: Tensor) -> Tensor:
         replies = torch.cat([right, self._wrong(rows).flatten()]) if self.settings.negatives else right
         scores = self.network(self.train.contexts(rows), self.train.replies(replies))
-        own = torch.eye(len(rows), len(replies), dtype=torch.bool, device=self.device)
-        also_right = self.train.is_correct(rows, replies.expand(len(rows), -1)) & ~own
         if self.settings.loss == "binary":
             wrong = scores.roll(1, 1).diagonal()
             targets = torch.cat([torch.ones_like(wrong), torch.zeros_like(wrong)])
             both = torch.cat([scores.diagonal(), wrong])
             return nn.functional.binary_cross_entropy_with_logits(both, targets)
-        return nn.functional.cross_entropy(
-            scores.masked_fill(also_right, -1e4), torch.arange(len(rows), device=self.device)
-        )
+        return self._softmax_loss(scores, rows, replies, torch.arange(len(rows), device=self.device))
 
     def _loss_of_pairs(self, rows: Tensor, right: Tensor) -> Tensor:
-        wrong = self._wrong(rows)
-        options = torch.cat([right.unsqueeze(1), wrong], dim=1)
+        options = torch.cat([right.unsqueeze(1), self._wrong(rows)], dim=1)
         scores = self.network(self.train.contexts(rows), self.train.replies(options.flatten())).view(options.shape)
-        also_right = nn.functional.pad(self.train.is_correct(rows, wrong), (1, 0))
-        scores = scores.float().masked_fill(also_right, -1e4)
-        return nn.functional.cross_entropy(scores, torch.zeros(len(rows), dtype=torch.long, device=self.device))
+        return self._softmax_loss(scores.float(), rows, options, torch.zeros_like(rows))
+
+    def _softmax_loss(self, scores: Tensor, rows: Tensor, options: Tensor, place: Tensor) -> Tensor:
+        """Return the loss of rows' scores for options, the same for all or their own; the one at its place is right.
+
+        Others that are right as well do not count. A teacher's shares, by a softmax over its own scores, are targets
+        beside the right option's (Hinton, Vinyals and Dean 2015, section 2, at a temperature of 1).
+        """
+        own = nn.functional.one_hot(place, scores.shape[1]).bool()
+        also_right = self.train.is_correct(rows, options.expand(len(rows), -1)) & ~own
+        scores = scores.masked_fill(also_right, -1e4)
+        if self.teacher is None:
+            return nn.functional.cross_entropy(scores, place)
+        opinion = self.teacher(rows, options).masked_fill(also_right, -1e4).softmax(1)
+        return nn.functional.cross_entropy(scores, torch.lerp(own.float(), opinion, self.settings.taught))
 
     def _wrong(self, rows: Tensor) -> Tensor:
         """Draw replies from an example's own options, where it has them, else from all."""
@@ -129,6 +137,19 @@ class Likeness:
     def __call__(self, rows: Tensor, utterances: Tensor) -> Tensor:
         """Score utterances for rows: the same for all, or each row's own (rows x any)."""
         return self.towers.compare(self.contexts[rows], self.replies[utterances])
+
+
+class Teacher:
+    """What another two-tower network thinks of replies, by the vectors that it left."""
+
+    def __init__(self, arrays: Arrays, device: torch.device) -> None:
+        self.contexts = torch.as_tensor(np.array(arrays["teacher_contexts"])).to(device)
+        self.replies = torch.as_tensor(np.array(arrays["teacher_replies"])).to(device)
+
+    def __call__(self, rows: Tensor, utterances: Tensor) -> Tensor:
+        """Score utterances for rows: the same for all, or each row's own (rows x any)."""
+        contexts, replies = self.contexts[rows].float(), self.replies[utterances].float()
+        return contexts @ replies.T if replies.ndim == 2 else (replies @ contexts.unsqueeze(-1)).squeeze(-1)
 
 
 def unwrapped(network: nn.Module) -> nn.Module:

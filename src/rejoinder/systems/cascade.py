@@ -16,7 +16,7 @@ from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.index import Index
 from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, offered, pair_products, pools, same_columns
-from rejoinder.systems.retrieval import Bm25
+from rejoinder.systems.retrieval import Bm25, said_already
 from rejoinder.systems.sentence_encoder import Encoder
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem
@@ -132,7 +132,6 @@ class Cascade(SelectionSystem):
         """Return the options worth a look, by example, and what is known of each."""
         vectors = self.encoder.encode_contexts(task)
         words = self.words.weigh_contexts(task)
-        contexts = task.contexts()
         parts: list[tuple[Pairs, Floats]] = []
         for examples, size in pools(task):
             pool = self._pool(task, watch)
@@ -147,7 +146,7 @@ class Cascade(SelectionSystem):
         scores = np.concatenate([scores for _, scores in parts])
         order = np.argsort(pairs.example, kind="stable")
         pairs = Pairs(pairs.example[order], pairs.row[order])
-        return pairs, np.column_stack([scores[order], _looks(task.options["text"], contexts, pairs)])
+        return pairs, np.column_stack([scores[order], _looks(task, pairs)])
 
     def _search(
         self, pool: Pool, vector: NDArray[np.float32], words: sparse.csr_matrix, size: int
@@ -249,16 +248,13 @@ class Cascade(SelectionSystem):
         self.rank_scale = float(learned["rank_scale"])
 
 
-def _looks(texts: pl.Series, contexts: list[str], pairs: Pairs) -> Floats:
+def _looks(task: SelectionTask, pairs: Pairs) -> Floats:
     """Return what options look like: said already in the context, a question, how long."""
-    option = texts.gather(pairs.row)
-    said = pl.Series(contexts, dtype=pl.String).gather(pairs.example)
-    table = pl.DataFrame({"option": option, "said": said}).select(
-        pl.col("said").str.contains(pl.col("option"), literal=True).cast(pl.Float64).alias("again"),
+    looks = pl.DataFrame({"option": task.options["text"].gather(pairs.row)}).select(
         pl.col("option").str.strip_chars().str.ends_with("?").cast(pl.Float64).alias("asks"),
         (1.0 + pl.col("option").str.len_chars()).log().alias("length"),
     )
-    return table.to_numpy()
+    return np.column_stack([said_already(task, pairs), looks.to_numpy()])
 
 
 def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:

@@ -53,13 +53,18 @@ class Stage:
     """Share of these that are, to the last two-tower stage before this one, the likeliest of those `drawn`."""
     drawn: int = 64
     """Replies at random, of which the hard ones are the likeliest."""
+    taught: float = 0.0
+    """How much of the target is what the teacher would say; the rest is the right reply."""
 
     def __post_init__(self) -> None:
         """Refuse what nothing can be learned by."""
         expect_least(self, negatives=0, drawn=1)
         expect_share(self, "hard")
+        expect_share(self, "taught")
         if self.loss == "binary" and not self.has_towers:
             raise ValueError(f"loss is binary; expected softmax, for {self.network.match} reads both together")
+        if self.taught and (self.learn == "words" or self.loss == "binary"):
+            raise ValueError("taught says how much of a softmax over replies is the teacher's; here is none")
 
     @property
     def has_towers(self) -> bool:
@@ -79,12 +84,16 @@ class NeuralSettings:
     stages: tuple[Stage, ...] = (Stage(),)
     dev_examples: int = 1000
     """Most examples of dev that are scored during training."""
+    teacher: str | None = None
+    """A recipe or model of a network with one vector for each text, larger perhaps, whose scores are learned too."""
 
     def __post_init__(self) -> None:
         """Refuse stages that do not build on each other."""
         expect_least(self, dev_examples=1)
         if not self.stages or self.stages[-1].learn != "match":
             raise ValueError("the last stage has to learn to match")
+        if (self.teacher is None) == any(stage.taught for stage in self.stages):
+            raise ValueError("a teacher, and a stage that says how much it is taught, need each other")
         first = self.stages[0].network.encoder
         if first.kind == "pretrained" and not first.path:
             raise ValueError("a pretrained encoder needs a path")
@@ -105,11 +114,14 @@ class NeuralRanker(SelectionSystem):
     Settings = NeuralSettings
     settings: NeuralSettings
 
+    def teacher_source(self) -> str | None:
+        """Return the teacher."""
+        return self.settings.teacher
+
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Tokenise once, then train stage by stage."""
         data = lesson.work / "data"
-        with lesson.watch("tokenising", None):
-            self._prepare_data(lesson, data)
+        self._prepare_data(lesson, data)
         folders = self._prepare_stages(lesson)
         if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders):
             raise Prepared(" ".join(map(str, folders)))
@@ -123,15 +135,19 @@ class NeuralRanker(SelectionSystem):
             return
         encoder = self.settings.stages[0].network.encoder
         texts = Utterances()
-        arrays = task_arrays("train", lesson.train, texts)
-        if encoder.kind == "pretrained":
-            copy_encoder(pretrained_source(encoder.path), data / "encoder")
-        else:
-            WordVocabulary.count(texts.numbers, encoder).save(data / "encoder")
-        if lesson.dev is not None:
-            few = lesson.dev.examples.head(self.settings.dev_examples)
-            arrays |= task_arrays("dev", msgspec.structs.replace(lesson.dev, examples=few), texts)
-        training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
+        with lesson.watch("tokenising", None):
+            arrays = task_arrays("train", lesson.train, texts)
+            if encoder.kind == "pretrained":
+                copy_encoder(pretrained_source(encoder.path), data / "encoder")
+            else:
+                WordVocabulary.count(texts.numbers, encoder).save(data / "encoder")
+            if lesson.dev is not None:
+                few = lesson.dev.examples.head(self.settings.dev_examples)
+                arrays |= task_arrays("dev", msgspec.structs.replace(lesson.dev, examples=few), texts)
+            training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
+        if lesson.teacher is not None:
+            with lesson.watch("asking the teacher", None):
+                training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts))
         (data / "ready").touch()
 
     def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:
@@ -148,6 +164,7 @@ class NeuralRanker(SelectionSystem):
                 negatives=stage.negatives,
                 hard=stage.hard,
                 drawn=stage.drawn,
+                taught=stage.taught,
                 batch=stage.training.batch,
                 start=start,
                 miner=miner,
@@ -245,6 +262,17 @@ class NeuralRanker(SelectionSystem):
         for first in range(0, len(dialogues), 64):
             rows = torch.arange(first, min(first + 64, len(dialogues)), device=self.device)
             yield first, self._towers().contexts(dialogues.contexts(rows))
+
+
+def _opinions(teacher: Any, task: SelectionTask, texts: Utterances) -> dict[str, NDArray[np.float16]]:
+    """Return a teacher's vectors: of each context, and of each utterance that may be a reply."""
+    if not isinstance(teacher, NeuralRanker):
+        raise UserError("the teacher has to be a neural ranker with one vector for each text, such as bi-encoder")
+    contexts = teacher.encode_contexts(task).astype(np.float16)
+    replies = np.zeros((len(texts.numbers), contexts.shape[1]), np.float16)
+    options = task.options["text"].unique(maintain_order=True)
+    replies[texts.rows(options)] = teacher.encode_replies(options.to_list())
+    return {"teacher_contexts": contexts, "teacher_replies": replies}
 
 
 def _unanswered(examples: pl.DataFrame) -> pl.DataFrame:

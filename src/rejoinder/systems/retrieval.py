@@ -51,13 +51,8 @@ class Unsaid(SelectionSystem):
         """Answer every example."""
         if pools(task):
             raise UserError("nearly all of a pool is unsaid: this ranks an example's own options alone")
-        turns, example, _ = turns_of(task)
-        texts = pl.concat([task.options["text"], pl.Series(turns, dtype=pl.String)])
-        codes = texts.str.strip_chars().str.to_lowercase().rank("dense").to_numpy().astype(np.int64)
-        option, said = codes[: task.options.height], codes[task.options.height :]
-        pairs, many = offered(task), len(texts) + 1
-        again = np.isin(pairs.example * many + option[pairs.row], example * many + said)
-        return to_run(task, "unsaid", pairs, 1.0 - again)
+        pairs = offered(task)
+        return to_run(task, "unsaid", pairs, 1.0 - said_already(task, pairs))
 
 
 class WordSystem(SelectionSystem):
@@ -164,6 +159,17 @@ class Bm25(WordSystem):
         k1, b = self.settings.k1, self.settings.b
         relative = np.repeat(lengths(counts) / self.statistics.mean_length, np.diff(counts.indptr))
         return with_values(counts, counts.data * (k1 + 1) / (counts.data + k1 * (1 - b + b * relative)))
+
+
+def said_already(task: SelectionTask, pairs: Pairs) -> NDArray[np.bool_]:
+    """Say which options repeat a turn of their context word for word."""
+    turns, example, _ = turns_of(task)
+    used, place = np.unique(pairs.row, return_inverse=True)
+    texts = pl.concat([task.options["text"].gather(used), pl.Series(turns, dtype=pl.String)])
+    codes = texts.str.strip_chars().str.to_lowercase().rank("dense").to_numpy().astype(np.int64)
+    option, said = codes[: len(used)], codes[len(used) :]
+    many = len(texts) + 1
+    return np.isin(pairs.example * many + option[place], example * many + said)
 
 
 def turns_of(task: SelectionTask) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:

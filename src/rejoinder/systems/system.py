@@ -30,6 +30,8 @@ class Lesson(msgspec.Struct, Generic[TaskT], frozen=True, kw_only=True):
     work: Path
     """A folder for what should survive an interruption; training goes on from what it finds there."""
     watch: Watch = unwatched
+    teacher: Any = None
+    """The trained system of `teacher_source`."""
     prepare_only: bool = False
     """Stop with `Prepared` where a network would be trained, so that it can be trained elsewhere."""
 
@@ -57,6 +59,10 @@ class System(ABC, Generic[TaskT, RunT]):
     def part_sources(self) -> Sequence[str]:
         """Return which recipes or models this system is made of; recipes learn from the same lesson, before it."""
         return ()
+
+    def teacher_source(self) -> str | None:
+        """Return a recipe or model to learn from as well, and to do without afterwards; it learns before this one."""
+        return None
 
     def check(self, lesson: Lesson[TaskT]) -> None:  # most can learn from any
         """Refuse a lesson that nothing can be learned from, before any part is trained."""
