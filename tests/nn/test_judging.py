@@ -4,7 +4,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rejoinder.measures import judgement as measures  # noqa: E402
-from rejoinder.nn.judging import Asked, Dialogues, JudgeLearner, JudgeNetwork, Reader, predict, question_loss  # noqa: E402
+from rejoinder.nn.judging import Asked, DialogueVectors, JudgeLearner, JudgeNetwork, Reader, predict, question_loss  # noqa: E402
 
 ALLOWED = [[True, True, False], [False, True, True]]
 QUESTIONS = [Asked(5, ordered=True), Asked(3, ordered=False, allowed=ALLOWED)]
@@ -23,12 +23,12 @@ def network(request):
 def dialogues(sizes, seed=0):
     rng = np.random.default_rng(seed)
     role = np.concatenate([np.arange(size) % 2 for size in sizes])
-    return Dialogues(rng.standard_normal((sum(sizes), 4)).astype(np.float32), role, np.array(sizes))
+    return DialogueVectors(rng.standard_normal((sum(sizes), 4)).astype(np.float32), role, np.array(sizes))
 
 
 def part(whole, number):
     rows = slice(whole.starts[number], whole.starts[number] + whole.sizes[number])
-    return Dialogues(whole.vectors[rows], whole.role[rows], whole.sizes[[number]])
+    return DialogueVectors(whole.vectors[rows], whole.role[rows], whole.sizes[[number]])
 
 
 def test_a_dialogue_is_judged_alike_alone_and_among_longer_ones(network):
@@ -53,8 +53,8 @@ def test_rows_are_distributions_over_the_labels_that_the_role_can_have(network):
 def test_it_matters_who_says_what_and_when(network):
     whole = dialogues([4])
     plain = predict(network, whole)[0]
-    swapped = Dialogues(whole.vectors, 1 - whole.role, whole.sizes)
-    turned = Dialogues(whole.vectors[::-1].copy(), whole.role, whole.sizes)
+    swapped = DialogueVectors(whole.vectors, 1 - whole.role, whole.sizes)
+    turned = DialogueVectors(whole.vectors[::-1].copy(), whole.role, whole.sizes)
     assert np.abs(predict(network, swapped)[0] - plain).max() > 1e-4
     assert np.abs(predict(network, turned)[0] - plain).max() > 1e-4
 

@@ -8,9 +8,9 @@ import pytest
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
 from rejoinder.sample import irc
-from rejoinder.systems.cascade import Cascade
+from rejoinder.systems.cascade import Cascade, _looks
 from rejoinder.systems.index import Index
-from rejoinder.systems.ranking import rank_by_products
+from rejoinder.systems.ranking import offered, rank_by_products
 from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.words import count_words
@@ -26,10 +26,10 @@ class Projection(SelectionSystem):
 
     encoded = 0
 
-    def encode_contexts(self, task):
+    def encode_contexts(self, task, watch=unwatched):
         return project(task.contexts())
 
-    def encode_replies(self, texts):
+    def encode_replies(self, texts, watch=unwatched):
         self.encoded += len(texts)
         return project(texts)
 
@@ -181,3 +181,11 @@ def test_what_it_needs_is_said(cascade, tasks):
     with pytest.raises(UserError, match="the pool is empty"):
         cascade.predict(empty)
     assert isinstance(cascade.index, Index)
+
+
+def test_only_a_whole_turn_was_said_already():
+    task = build_task([Cut((("a", "look at this"), ("b", " Look at WHAT")), ("ok",))], [("look", "look at what")], 3)
+    texts = task.options["text"].to_list()
+    again = _looks(task, offered(task))[:, 0]
+    rows = offered(task).row
+    assert {texts[row]: said for row, said in zip(rows, again, strict=True)} == {"ok": 0, "look": 0, "look at what": 1}

@@ -6,7 +6,7 @@ Arrays of a data folder: every utterance once (`tokens`, `offsets`); for `train`
 `teacher_replies`, a vector for each of `train`'s contexts and for each utterance, where a teacher has an opinion.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from rejoinder.nn.encoders import EncoderSettings, FromWords, swift
 from rejoinder.nn.matching import MatchSettings, Padded, Towers
 from rejoinder.nn.sequences import Ints, Sequences, Special, lay_contexts
+from rejoinder.watch import Step, unheard
 
 Arrays = Mapping[str, Ints]
 
@@ -121,7 +122,7 @@ class Options(Dialogues):
         return self.options[first + (chance * (end - first)).long()]
 
     @torch.no_grad()
-    def scores(self, network: nn.Module, advance: Callable[[int], object] = lambda _: None) -> Tensor:
+    def scores(self, network: nn.Module, advance: Step = unheard) -> Tensor:
         """Score all options of all contexts, one after the other."""
         network.eval()
         if isinstance(network, Towers):
@@ -136,7 +137,7 @@ class Options(Dialogues):
             advance(len(rows))
         return scores
 
-    def _score_apart(self, network: Towers, advance: Callable[[int], object]) -> Tensor:
+    def _score_apart(self, network: Towers, advance: Step) -> Tensor:
         parts = []
         for first, end in self._stretches(max(1, _ROOM // network.reply_size)):
             own = slice(self.option_bounds[first], self.option_bounds[end])
@@ -180,13 +181,14 @@ class Options(Dialogues):
         return float(np.mean(found)) if found else 0.0
 
 
-def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor) -> Tensor:
+def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, advance: Step = unheard) -> Tensor:
     """Return the vectors of replies, by their utterances' rows; those of similar length are encoded together."""
     order = dialogues.utterances.lengths[utterances].argsort()
     parts = []
     with swift(network, dialogues.device):
         for rows in order.split(512):
             parts.append(network.replies(dialogues.replies(utterances[rows])).float())
+            advance(len(rows))
     if parts and parts[-1].ndim == 3:  # a vector for each token, and the last are the longest
         width = parts[-1].shape[1]
         parts = [nn.functional.pad(part, (0, 0, 0, width - part.shape[1])) for part in parts]

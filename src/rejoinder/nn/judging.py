@@ -156,7 +156,7 @@ def _row_loss(asked: Asked, logits: Tensor, truth: Tensor, kind: str) -> Tensor:
     return nmd(p, truth) + rsnod(p, truth) if asked.ordered else jsd(p, truth) + rnss(p, truth)
 
 
-class Dialogues:
+class DialogueVectors:
     """Dialogues laid out flat, turn after turn, and cut into padded batches."""
 
     def __init__(self, vectors: NDArray[Any], role: NDArray[Any], sizes: NDArray[Any]) -> None:
@@ -188,7 +188,7 @@ class JudgeLearner:
         self.reader = Reader(**settings["reader"])
         self.questions = [Asked(**asked) for asked in settings["questions"]]
         self.network: nn.Module = JudgeNetwork(self.reader, self.questions)
-        self.dialogues = Dialogues(*(np.load(folder / f"{name}.npy") for name in ("vectors", "role", "sizes")))
+        self.dialogues = DialogueVectors(*(np.load(folder / f"{name}.npy") for name in ("vectors", "role", "sizes")))
         self.truths = [np.load(folder / f"truth_{number}.npy") for number in range(len(self.questions))]
         dev = np.load(folder / "dev.npy")
         self.train, self.dev = np.flatnonzero(~dev), np.flatnonzero(dev)
@@ -220,7 +220,7 @@ class JudgeLearner:
         return torch.stack(losses).sum()
 
 
-def predict(network: JudgeNetwork, dialogues: Dialogues, size: int = 256) -> list[NDArray[np.float64]]:
+def predict(network: JudgeNetwork, dialogues: DialogueVectors, size: int = 256) -> list[NDArray[np.float64]]:
     """Return each question's distributions: a row for each dialogue, or for each turn."""
     network.eval()
     found: list[list[NDArray[np.float64]]] = [[] for _ in network.questions]

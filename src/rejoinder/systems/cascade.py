@@ -22,7 +22,6 @@ from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, stre
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
-from rejoinder.text import counted
 from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float64]
@@ -130,7 +129,7 @@ class Cascade(SelectionSystem):
 
     def _candidates(self, task: SelectionTask, watch: Watch) -> tuple[Pairs, Floats]:
         """Return the options worth a look, by example, and what is known of each."""
-        vectors = self.encoder.encode_contexts(task)
+        vectors = self.encoder.encode_contexts(task, watch)
         words = self.words.weigh_contexts(task)
         parts: list[tuple[Pairs, Floats]] = []
         for examples, size in pools(task):
@@ -196,10 +195,10 @@ class Cascade(SelectionSystem):
             options = options.join(index.options()[index.kept()], on=["id", "text"], how="anti", maintain_order="left")
         if options.height:
             texts = options["text"].to_list()
-            with watch(f"encoding {counted(len(texts), 'option')}", None):
-                index.remove(options["id"].to_list())  # the text of an id may have changed
-                weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
-                index.add(options, self.encoder.encode_replies(texts), weights)
+            vectors = self.encoder.encode_replies(texts, watch)
+            weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
+            index.remove(options["id"].to_list())  # the text of an id may have changed
+            index.add(options, vectors, weights)
 
     def _best(self, ranked: pl.DataFrame) -> pl.DataFrame:
         ordered = ranked.sort("example", "score", descending=[False, True], maintain_order=True)

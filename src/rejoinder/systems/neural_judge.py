@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoinder.files import write_atomically
-from rejoinder.nn.judging import Asked, Dialogues, JudgeNetwork, Reader, predict
+from rejoinder.nn.judging import Asked, DialogueVectors, JudgeNetwork, Reader, predict
 from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
@@ -132,7 +132,7 @@ class NeuralJudge(JudgementSystem):
         table = TurnTable.of(task.dialogues, self.learned.speakers)
         with watch("reading turns", None):
             vectors = self.turns.vectors(table)
-        dialogues = Dialogues(vectors, table.speaker, _sizes(task))
+        dialogues = DialogueVectors(vectors, table.speaker, _sizes(task))
         asked = task.unanswered().answers
         found: dict[str, list[Floats]] = {}
         networks = self._networks()

@@ -146,8 +146,7 @@ class NeuralRanker(SelectionSystem):
                 arrays |= task_arrays("dev", msgspec.structs.replace(lesson.dev, examples=few), texts)
             training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
         if lesson.teacher is not None:
-            with lesson.watch("asking the teacher", None):
-                training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts))
+            training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))
         (data / "ready").touch()
 
     def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:
@@ -221,31 +220,38 @@ class NeuralRanker(SelectionSystem):
         dialogues = Dialogues(self._arrays(task, texts), "dev", self.described, self.device)
         rows = torch.as_tensor(texts.rows(task.options["text"])).long().to(self.device)
         parts = []
+        vectors = self._encode_replies(dialogues, rows, watch)
         with watch("ranking", len(dialogues)) as advance, torch.no_grad(), swift(self.network, self.device):
-            vectors = encode_replies(self._towers(), dialogues, rows)
             for first, contexts in self._encoded(dialogues):
                 scores = self._towers().compare(contexts, vectors)
                 parts.append(_best(scores.double().softmax(1), first, task))
                 advance(len(contexts))
         return pl.concat(parts)
 
-    def encode_contexts(self, task: SelectionTask) -> NDArray[np.float32]:
+    def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> NDArray[np.float32]:
         """Return a vector for each context; its dot products with replies' vectors are their scores."""
         if self.described.network.match == "poly":
             raise UserError("a poly-encoder has several vectors for each context; take a bi-encoder")
         bare = msgspec.structs.replace(task, options=task.options.clear(), examples=_unanswered(task.examples))
         dialogues = Dialogues(self._arrays(bare, Utterances()), "dev", self.described, self.device)
-        with torch.no_grad(), swift(self.network, self.device):
-            return torch.cat([contexts.float().cpu() for _, contexts in self._encoded(dialogues)]).numpy()
+        parts = []
+        with watch("encoding contexts", len(dialogues)) as advance, torch.no_grad(), swift(self.network, self.device):
+            for _, contexts in self._encoded(dialogues):
+                parts.append(contexts.float().cpu())
+                advance(len(contexts))
+        return torch.cat(parts).numpy()
 
-    def encode_replies(self, texts: list[str]) -> NDArray[np.float32]:
+    def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> NDArray[np.float32]:
         """Return a vector for each reply."""
         known = Utterances()
         rows = torch.as_tensor(known.rows(texts)).long().to(self.device)
         nothing = SelectionTask(pl.DataFrame(schema=EXAMPLE_SCHEMA), pl.DataFrame(schema=OPTION_SCHEMA))
         dialogues = Dialogues(self._arrays(nothing, known), "dev", self.described, self.device)
-        with torch.no_grad(), swift(self.network, self.device):
-            return encode_replies(self._towers(), dialogues, rows).cpu().numpy()
+        return self._encode_replies(dialogues, rows, watch).cpu().numpy()
+
+    def _encode_replies(self, dialogues: Dialogues, rows: Tensor, watch: Watch) -> Tensor:
+        with watch("encoding replies", len(rows)) as advance, torch.no_grad():
+            return encode_replies(self._towers(), dialogues, rows, advance)
 
     def _arrays(self, task: SelectionTask, texts: Utterances) -> dict[str, Any]:
         arrays = task_arrays("dev", task, texts)
@@ -264,14 +270,14 @@ class NeuralRanker(SelectionSystem):
             yield first, self._towers().contexts(dialogues.contexts(rows))
 
 
-def _opinions(teacher: Any, task: SelectionTask, texts: Utterances) -> dict[str, NDArray[np.float16]]:
+def _opinions(teacher: Any, task: SelectionTask, texts: Utterances, watch: Watch) -> dict[str, NDArray[np.float16]]:
     """Return a teacher's vectors: of each context, and of each utterance that may be a reply."""
     if not isinstance(teacher, NeuralRanker):
         raise UserError("the teacher has to be a neural ranker with one vector for each text, such as bi-encoder")
-    contexts = teacher.encode_contexts(task).astype(np.float16)
+    contexts = teacher.encode_contexts(task, watch).astype(np.float16)
     replies = np.zeros((len(texts.numbers), contexts.shape[1]), np.float16)
     options = task.options["text"].unique(maintain_order=True)
-    replies[texts.rows(options)] = teacher.encode_replies(options.to_list())
+    replies[texts.rows(options)] = teacher.encode_replies(options.to_list(), watch)
     return {"teacher_contexts": contexts, "teacher_replies": replies}
 
 

@@ -25,10 +25,10 @@ _FILES = ("config.json", "tokenizer.json", "model.safetensors")
 class Encoder(Protocol):
     """What a cascade asks of a part that is to find options by meaning: products of its vectors are scores."""
 
-    def encode_contexts(self, task: SelectionTask) -> Vectors:
+    def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> Vectors:
         """Return a vector for each example's context."""
 
-    def encode_replies(self, texts: list[str]) -> Vectors:
+    def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> Vectors:
         """Return a vector for each option."""
 
 

@@ -23,7 +23,7 @@ _FIRST = 7
 """Words are numbered after the special tokens and the one for unknown words (1)."""
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class TokenNumbers(msgspec.Struct, frozen=True):
     """Texts as tokens, end to end."""
 
     tokens: Ints
@@ -38,7 +38,7 @@ class Vocabulary(Protocol):
     special: Special
     size: int
 
-    def tokenise(self, texts: Sequence[str]) -> Tokens:
+    def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
 
     def save(self, folder: Path) -> None:
@@ -67,17 +67,17 @@ class WordVocabulary:
         kept = sorted((-count, word) for word, count in counts.items() if count >= settings.rarest)
         return cls([word for _, word in kept[: settings.vocabulary]], settings.characters > 0)
 
-    def tokenise(self, texts: Sequence[str]) -> Tokens:
+    def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts; unknown words are 1, or numbered on for the sake of their characters."""
         found = [_WORD.findall(text.lower()) for text in texts]
         offsets = np.cumsum([0, *map(len, found)])
         if not self.characters:
             tokens = np.fromiter((self.places.get(word, 1) for word in chain(*found)), np.int32, int(offsets[-1]))
-            return Tokens(tokens, offsets)
+            return TokenNumbers(tokens, offsets)
         places = dict(self.places)
         numbers = (places.setdefault(word, _FIRST + len(places)) for word in chain(*found))
         tokens = np.fromiter(numbers, np.int32, int(offsets[-1]))
-        return Tokens(tokens, offsets, _letters(list(places)))
+        return TokenNumbers(tokens, offsets, _letters(list(places)))
 
     def save(self, folder: Path) -> None:
         """Write the words."""
@@ -118,7 +118,7 @@ class PretrainedVocabulary:
         )
         self.size = len(known)
 
-    def tokenise(self, texts: Sequence[str]) -> Tokens:
+    def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
         found = [
             ids
@@ -128,7 +128,7 @@ class PretrainedVocabulary:
             ]
         ]
         offsets = np.cumsum([0, *map(len, found)])
-        return Tokens(np.fromiter(chain(*found), np.int32, int(offsets[-1])), offsets)
+        return TokenNumbers(np.fromiter(chain(*found), np.int32, int(offsets[-1])), offsets)
 
     def save(self, folder: Path) -> None:
         """Write the tokeniser's files."""
