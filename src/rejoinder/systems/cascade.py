@@ -249,11 +249,10 @@ class Cascade(SelectionSystem):
 
 def _looks(task: SelectionTask, pairs: Pairs) -> Floats:
     """Return what options look like: said already in the context, a question, how long."""
-    looks = pl.DataFrame({"option": task.options["text"].gather(pairs.row)}).select(
-        pl.col("option").str.strip_chars().str.ends_with("?").cast(pl.Float64).alias("asks"),
-        (1.0 + pl.col("option").str.len_chars()).log().alias("length"),
-    )
-    return np.column_stack([said_already(task, pairs), looks.to_numpy()])
+    texts = task.options["text"].gather(pairs.row).to_list()
+    asks = [text.rstrip().endswith("?") for text in texts]
+    length = np.log1p([len(text) for text in texts])
+    return np.column_stack([said_already(task, pairs), asks, length])
 
 
 def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:

@@ -90,13 +90,14 @@ class Segment(msgspec.Struct, frozen=True):
         return np.bincount(rows, weights, minlength=self.options.height).astype(np.float32)
 
     def near(self, code: NDArray[np.uint64], removed: Rows, count: int) -> Rows:
-        """Return the options whose signs differ least from a code's."""
+        """Return the options whose signs differ least from a code's: this many, and those that differ as much."""
         differing = np.zeros(self.options.height, dtype=np.uint16)
         for held, asked in zip(self.codes, code, strict=True):
             differing += np.bitwise_count(held ^ asked)
-        differing[removed] = np.iinfo(np.uint16).max
-        count = min(count, len(differing))
-        return np.sort(np.argpartition(differing, count - 1)[:count])
+        most = 64 * len(self.codes)
+        differing[removed] = most + 1
+        reached = np.cumsum(np.bincount(differing, minlength=most + 2)[: most + 1])
+        return np.flatnonzero(differing <= np.searchsorted(reached[:-1], count))
 
 
 class _Entry(msgspec.Struct):
@@ -208,7 +209,6 @@ class Index:
                 for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
             ]
         )
-        rows = np.setdiff1d(rows, self.removed(), assume_unique=True)
         products = self.products(vector, rows)
         count = min(count, len(rows))
         best = np.argpartition(-products, count - 1)[:count] if count else np.zeros(0, dtype=np.intp)

@@ -164,12 +164,13 @@ class Bm25(WordSystem):
 def said_already(task: SelectionTask, pairs: Pairs) -> NDArray[np.bool_]:
     """Say which options repeat a turn of their context word for word."""
     turns, example, _ = turns_of(task)
+    said: list[set[str]] = [set() for _ in range(task.examples.height)]
+    for number, turn in zip(example.tolist(), turns, strict=True):
+        said[number].add(turn.strip().lower())
     used, place = np.unique(pairs.row, return_inverse=True)
-    texts = pl.concat([task.options["text"].gather(used), pl.Series(turns, dtype=pl.String)])
-    codes = texts.str.strip_chars().str.to_lowercase().rank("dense").to_numpy().astype(np.int64)
-    option, said = codes[: len(used)], codes[len(used) :]
-    many = len(texts) + 1
-    return np.isin(pairs.example * many + option[place], example * many + said)
+    option = [text.strip().lower() for text in task.options["text"].gather(used).to_list()]
+    asked = zip(pairs.example.tolist(), place.tolist(), strict=True)
+    return np.fromiter((option[text] in said[number] for number, text in asked), bool, len(place))
 
 
 def turns_of(task: SelectionTask) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:
