@@ -61,3 +61,19 @@ def test_an_unknown_topic() -> None:
     done = bench("scores")
     assert done.returncode == 2
     assert "no topic 'scores'" in done.stderr
+
+
+def test_the_readme_says_what_was_measured_of_rankers() -> None:
+    results, readme = ((ROOT / name).read_text() for name in ("docs/results.md", "README.md"))
+    table = results.partition("**Ubuntu, subtask 1**")[2].partition("**Ubuntu, subtask 2**")[0]
+    first = {
+        row.split("|")[1].strip(): row.split("|")[2].split()[0] for row in table.splitlines() if row.count("|") > 2
+    }
+    said = " ".join(readme.split())
+    for system, words in (
+        ("stacked-mpnet", "comes first in {} of the cases"),
+        ("bm25", "(BM25: {};"),
+        ("sentence-transformers", "sentence-transformers' own trainer: {};"),
+        ("stacked", "or in {} with an encoder no larger than MiniLM"),
+    ):
+        assert words.format(f"{float(first[system]):.0%}") in said
