@@ -90,14 +90,16 @@ class Segment(msgspec.Struct, frozen=True):
         return np.bincount(rows, weights, minlength=self.options.height).astype(np.float32)
 
     def near(self, code: NDArray[np.uint64], removed: Rows, count: int) -> Rows:
-        """Return the options whose signs differ least from a code's: this many, and those that differ as much."""
+        """Return the options whose signs differ least from a code's; of those that differ as much, the first."""
         differing = np.zeros(self.options.height, dtype=np.uint16)
         for held, asked in zip(self.codes, code, strict=True):
             differing += np.bitwise_count(held ^ asked)
         most = 64 * len(self.codes)
         differing[removed] = most + 1
         reached = np.cumsum(np.bincount(differing, minlength=most + 2)[: most + 1])
-        return np.flatnonzero(differing <= np.searchsorted(reached[:-1], count))
+        limit = np.searchsorted(reached[:-1], count)
+        nearer, even = np.flatnonzero(differing < limit), np.flatnonzero(differing == limit)
+        return np.sort(np.append(nearer, even[: count - len(nearer)]))
 
 
 class _Entry(msgspec.Struct):
