@@ -35,7 +35,7 @@ def test_padding_changes_no_state(kind):
     torch.testing.assert_close(encoder(*wide)[:1, :3], states)
 
 
-@pytest.mark.parametrize("match", ["dot", "bilinear", "poly", "late", "esim", "cross"])
+@pytest.mark.parametrize("match", ["dot", "bilinear", "poly", "late", "memory", "esim", "cross"])
 def test_a_score_depends_on_its_own_pair_alone(match):
     torch.manual_seed(0)
     encoder = EncoderSettings(kind="lstm", embedding=8, hidden=8, characters=0)
@@ -87,7 +87,7 @@ def test_turns_are_cut_like_replies():
 
 def test_towers_compare_all_with_all_as_one_by_one():
     torch.manual_seed(0)
-    for match in ("dot", "bilinear", "poly"):
+    for match in ("dot", "bilinear", "poly", "memory"):
         settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match=match, codes=3)
         network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
         contexts, replies = network.contexts(CONTEXTS), network.replies(REPLIES)
@@ -122,6 +122,24 @@ def test_late_sums_the_likest_tokens_by_weight():
         whole = torch.cosine_similarity(*means, dim=0)
         expected = 3 * (sum(float(weight) * found for weight, found in zip(weights, best, strict=True)) + float(whole))
         assert float(network(CONTEXTS, REPLIES)[row, row]) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+def test_memory_hops_as_written_down(hops):
+    torch.manual_seed(0)
+    encoder = EncoderSettings(kind="bag", embedding=8)
+    settings = MatchSettings(encoder=encoder, match="memory", hops=hops, scale=0, turns=4)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval().requires_grad_(False)
+    words, times = network.encoder.words.vectors.weight.numpy(), network.times.weight.numpy()
+    mean = [words[[SPECIAL.start, *turn, SPECIAL.end]].mean(0) for turn in ([5, 10, 11], [6, 12], [5, 13])]
+    question, memories = mean[2], np.stack([mean[0] + times[2], mean[1] + times[1]])
+    for _ in range(hops):
+        shares = np.exp(memories @ question) / np.exp(memories @ question).sum()
+        question = question + network.rotation.weight.numpy() @ (shares @ memories)
+    replies = np.stack([words[[SPECIAL.start, *reply, SPECIAL.end]].mean(0) for reply in ([14, 15], [16, 17, 18])])
+    scores = network(CONTEXTS, REPLIES).numpy()
+    assert scores[0] == pytest.approx(replies @ question, rel=1e-4)
+    assert scores[1] == pytest.approx(replies @ mean[0], rel=1e-4)  # nothing was said before it
 
 
 def test_few_replies_are_held_at_once(monkeypatch):

@@ -73,6 +73,7 @@ def trained(tasks, made, out, **more):
         ("bilinear", {"loss": "binary"}),
         ("poly", {}),
         ("late", {}),
+        ("memory", {}),
         ("dot", {"negatives": 3}),
         ("esim", {"negatives": 3}),
     ],

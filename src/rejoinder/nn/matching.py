@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rejoinder.errors import expect_least
 from rejoinder.nn.encoders import EncoderSettings, FromWords, Pooling, expect_room, make_encoder, pool, recur
-from rejoinder.nn.sequences import Special, framed, joined, stacked
+from rejoinder.nn.sequences import Special, framed, joined, lay_turns, stacked
 
 Padded = tuple[Tensor, Tensor]
 
@@ -23,12 +23,14 @@ class MatchSettings:
     """What a matching network is built from."""
 
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
-    match: Literal["dot", "bilinear", "poly", "late", "esim", "cross"] = "dot"
+    match: Literal["dot", "bilinear", "poly", "late", "memory", "esim", "cross"] = "dot"
     pool: Pooling = "mean"
     scale: float = 20.0
     """What cosines are multiplied with before the softmax; 0: dot products as they are."""
     codes: int = 16
     """How many vectors a poly-encoder keeps of a context."""
+    hops: int = 2
+    """How often a memory network looks at the context's turns."""
     context: int = 160
     """Most tokens of a context; the last ones are kept."""
     reply: int = 40
@@ -38,7 +40,7 @@ class MatchSettings:
 
     def __post_init__(self) -> None:
         """Refuse what leaves nothing to read."""
-        expect_least(self, codes=1, context=1, reply=1, turns=1, scale=0)
+        expect_least(self, codes=1, hops=1, context=1, reply=1, turns=1, scale=0)
 
 
 class Towers(nn.Module):
@@ -131,6 +133,42 @@ class Towers(nn.Module):
         return self.compare(self._gist(first, heard[1]), self._point(second, said[1]))
 
 
+class Memory(Towers):
+    """The last turn looks for what it needs in the turns before it (MemN2N: Dodge et al. 2016, section 3.1).
+
+    Each hop weighs the memories by their products with the question, and adds their rotated sum to it; memories know
+    how long ago they were said. Replies are encoded like turns, which are cut as they are.
+    """
+
+    def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
+        super().__init__(settings, special, known, folder)
+        self.times = nn.Embedding(settings.turns, self.encoder.size)
+        self.rotation = nn.Linear(self.encoder.size, self.encoder.size, bias=False)
+        nn.init.normal_(self.times.weight, std=0.1)
+        nn.init.orthogonal_(self.rotation.weight)
+
+    def contexts(self, padded: Padded) -> Tensor:
+        """Return a vector for each context."""
+        laid, owner, place = lay_turns(*padded, self.special, self.settings.reply)
+        tokens, mask = framed(laid, laid != self.special.pad, self.special)
+        vectors = pool(self.encoder(tokens, mask), mask, self.settings.pool)
+        last = torch.bincount(owner, minlength=len(padded[0])) - 1
+        ago = (last[owner] - place).clamp(max=self.settings.turns - 1)
+        earlier = ago > 0
+        question = vectors[~earlier]
+        memories = vectors.new_zeros(len(question), max(1, int(last.max())), vectors.shape[-1])
+        memories[owner[earlier], place[earlier]] = vectors[earlier] + self.times(ago[earlier]).to(vectors.dtype)
+        held = torch.arange(memories.shape[1], device=last.device) < last.unsqueeze(1)
+        for _ in range(self.settings.hops):
+            found = attend(question.unsqueeze(1), memories, held).squeeze(1)
+            question = question + self.rotation(found)
+        return self._scaled(question) * (self.settings.scale or 1)
+
+    def forward(self, context: Padded, reply: Padded) -> Tensor:
+        """Score all replies of a batch for all its contexts: B x N."""
+        return self.compare(self.contexts(context), self.replies(reply))
+
+
 def _likest(contexts: Tensor, replies: Tensor) -> Tensor:
     """Sum over the tokens of each reply their largest products with a token of each context."""
     products = contexts.flatten(0, 1) @ replies.flatten(0, 1).T
@@ -192,7 +230,7 @@ class Esim(nn.Module):
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score each context's replies."""
         each = len(reply[0]) // len(context[0])
-        tokens, owner, places = self._turns(*context)
+        tokens, owner, places = lay_turns(*context, self.special, self.settings.reply)
         mask = tokens != self.special.pad
         turn = torch.arange(len(tokens), device=tokens.device).repeat_interleave(each)
         pair = (owner.unsqueeze(1) * each + torch.arange(each, device=tokens.device)).flatten()
@@ -205,24 +243,6 @@ class Esim(nn.Module):
             return self.encoder(tokens, mask)
         words = self.encoder.words(tokens)
         return torch.cat([words, self.encoder.states(words, mask)], dim=-1)
-
-    def _turns(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the turns of all contexts as rows, cut like replies, whose context each is, and its place in it."""
-        marks = torch.isin(tokens, torch.tensor(self.special.speakers, device=tokens.device))
-        marks[:, 0] |= mask[:, 0]
-        number = marks.cumsum(1) - 1
-        counts = number.amax(1).clamp(min=0) + 1
-        starts = counts.cumsum(0) - counts
-        row = (starts.unsqueeze(1) + number)[mask]
-        total = int(counts.sum())
-        sizes = torch.zeros(total, dtype=torch.long, device=tokens.device).index_add_(0, row, torch.ones_like(row))
-        firsts = sizes.cumsum(0) - sizes
-        column = torch.arange(len(row), device=tokens.device) - firsts[row]
-        kept = column < self.settings.reply
-        laid = tokens.new_full((total, int(sizes.max().clamp(1, self.settings.reply))), self.special.pad)
-        laid[row[kept], column[kept]] = tokens[mask][kept]
-        context = torch.repeat_interleave(torch.arange(len(tokens), device=tokens.device), counts)
-        return laid, context, torch.arange(total, device=tokens.device) - starts[context]
 
     def _aligned(self, heard: Tensor, heard_mask: Tensor, said: Tensor, said_mask: Tensor) -> tuple[Tensor, Tensor]:
         similar = heard @ said.transpose(1, 2) / heard.shape[-1] ** 0.5
@@ -255,9 +275,9 @@ class Esim(nn.Module):
 
 def make_matcher(settings: MatchSettings, special: Special, known: int, folder: Path) -> Towers | Cross | Esim:
     """Build the network that a recipe names."""
-    kinds: dict[str, type[Towers | Cross | Esim]] = {"cross": Cross, "esim": Esim}
+    kinds: dict[str, type[Towers | Cross | Esim]] = {"memory": Memory, "cross": Cross, "esim": Esim}
     network = kinds.get(settings.match, Towers)(settings, special, known, folder)
-    marked = max(settings.context, settings.reply) + 2
-    longest = {"cross": settings.context + settings.reply + 3, "esim": settings.reply}.get(settings.match, marked)
-    expect_room(network.encoder, longest)
+    context, reply = settings.context, settings.reply
+    longest = {"cross": context + reply + 3, "esim": reply, "memory": reply + 2}
+    expect_room(network.encoder, longest.get(settings.match, max(context, reply) + 2))
     return network

@@ -109,3 +109,22 @@ def lay_contexts(
     source = np.asarray(offsets)[turns][segment] + within - 1
     flat = np.where(within == 0, marks[segment], np.append(tokens, 0)[np.clip(source, 0, len(tokens))])
     return flat.astype(np.int32), np.concatenate([[0], ends])[np.asarray(bounds)]
+
+
+def lay_turns(tokens: Tensor, mask: Tensor, special: Special, limit: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the turns of all contexts as rows, each cut to `limit`, whose context each is, and its place in it."""
+    marks = torch.isin(tokens, torch.tensor(special.speakers, device=tokens.device))
+    marks[:, 0] |= mask[:, 0]
+    number = marks.cumsum(1) - 1
+    counts = number.amax(1).clamp(min=0) + 1
+    starts = counts.cumsum(0) - counts
+    row = (starts.unsqueeze(1) + number)[mask]
+    total = int(counts.sum())
+    sizes = torch.zeros(total, dtype=torch.long, device=tokens.device).index_add_(0, row, torch.ones_like(row))
+    firsts = sizes.cumsum(0) - sizes
+    column = torch.arange(len(row), device=tokens.device) - firsts[row]
+    kept = column < limit
+    laid = tokens.new_full((total, int(sizes.max().clamp(1, limit))), special.pad)
+    laid[row[kept], column[kept]] = tokens[mask][kept]
+    context = torch.repeat_interleave(torch.arange(len(tokens), device=tokens.device), counts)
+    return laid, context, torch.arange(total, device=tokens.device) - starts[context]

@@ -69,7 +69,7 @@ class Stage:
     @property
     def has_towers(self) -> bool:
         """Whether contexts and replies are encoded apart, and can be compared afterwards."""
-        return self.learn == "match" and self.network.match in ("dot", "bilinear", "poly", "late")
+        return self.learn == "match" and self.network.match in ("dot", "bilinear", "poly", "late", "memory")
 
     @property
     def can_search(self) -> bool:
