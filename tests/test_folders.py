@@ -44,6 +44,13 @@ def test_what_a_killed_process_left_is_not_mixed_in(tmp_path):
         assert [path.name for path in stage.iterdir()] == ["kept"]
 
 
+def test_what_was_half_written_later_is_in_nobodys_way(tmp_path):
+    for _ in range(2):
+        with staged_folder(tmp_path / "out", mark="mark", kept="", later=("curve.svg",)) as stage:
+            (stage / "mark").touch()
+        (tmp_path / "out" / ".curve.svg.x7k").touch()
+
+
 @pytest.mark.parametrize(("files", "left"), [(0, []), (1, []), (2, [".out.part"])])
 def test_what_is_kept_after_a_failure_is_more_than_a_note(tmp_path, files, left):
     def fail():

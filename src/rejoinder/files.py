@@ -129,9 +129,10 @@ def spare_inputs(out: Path, *inputs: Path | None) -> None:
 
 
 def fingerprint(path: Path) -> str:
-    """Return the first twelve digits of the content's SHA-256, files of a folder in order of their names."""
+    """Return the first twelve digits of the content's SHA-256; of a folder, that of its tables, or its weights."""
     digest = hashlib.sha256()
-    for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
+    held = sorted([*path.glob("*.parquet"), *path.glob("*.safetensors")])
+    for part in held if path.is_dir() else [path]:
         with open_binary(part) as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)

@@ -59,7 +59,9 @@ def _refuse_others(folder: Path, later: tuple[str, ...]) -> None:
     known = {_WRITTEN, *later}
     if (folder / _WRITTEN).is_file():
         known |= {*(folder / _WRITTEN).read_text("utf-8").splitlines()}
-    others = sorted(path.name for path in folder.iterdir() if path.name not in known) if folder.is_dir() else []
+    unfinished = tuple(f".{name}." for name in later)  # what a process that was killed may have left
+    held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    others = sorted(name for name in held - known if not name.startswith(unfinished))
     if others:
         problem = f"holds {others[0]}, which was not written with it and would be lost; give another folder"
         raise BadInputError(folder, problem)

@@ -41,6 +41,15 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether dialogues to judge are in Chinese."""
 
 
+class Teacher(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whom a model learned from, besides its data."""
+
+    recipes: tuple[Recipe, ...]
+    """Its own, and those that it is made of."""
+    fingerprint: str | None = None
+    """Of its weights, if it was trained before."""
+
+
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     """What a model is, and what it takes to make it again."""
 
@@ -49,6 +58,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     train: Source
     also: Source | None = None
     dev: Source | None = None
+    teacher: Teacher | None = None
     questions: tuple[Question, ...] | None = None
     """What it was taught to judge."""
     versions: dict[str, str]
@@ -66,13 +76,19 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def train_model(
-    given: Assignment, out: Path, work: Path | None = None, prepare_only: bool = False, watch: Watch = unwatched
+    given: Assignment,
+    out: Path,
+    work: Path | None = None,
+    prepare_only: bool = False,
+    watch: Watch = unwatched,
+    spare: bool = True,
 ) -> ModelCard:
     """Train a system and write the model's folder, whole or not at all.
 
     An interrupted training goes on from the folder `work`, by default a hidden one beside `out` that is removed in
-    the end.
+    the end. A folder in which something else was trained is refused, or emptied without `spare`.
     """
+    spare = spare and work is not None
     system = make_system(given.recipe)
     read_parts(given.recipe)  # a mistake should show before anything is trained
     for path, task in filter(None, (given.train, given.also, given.dev)):
@@ -86,10 +102,11 @@ def train_model(
         train=_source(*given.train),
         also=_source(*given.also) if given.also else None,
         dev=_source(*given.dev) if given.dev else None,
+        teacher=_teacher_of(system),
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
     )
-    if work is not None:
+    if work is not None and spare:
         clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
         _spare_trained(work, card)
     with staged_folder(out, mark=CARD, kept="work", later=("curve.svg",)) as folder:
@@ -105,11 +122,11 @@ def train_model(
         system.check(lesson)
         _renew_work(own, card)
         for number, source in enumerate(system.part_sources()):
-            _make_part(given, source, folder / _PARTS / str(number), lesson)
+            _make_part(given, source, folder / _PARTS / str(number), lesson, spare)
         system.parts = _load_parts(system, folder)
         teacher = system.teacher_source()
         if teacher is not None:
-            lesson = msgspec.structs.replace(lesson, teacher=_train_teacher(given, teacher, lesson))
+            lesson = msgspec.structs.replace(lesson, teacher=_train_teacher(given, teacher, lesson, spare))
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
@@ -141,21 +158,32 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     return card, system
 
 
-def _make_part(given: Assignment, source: str, place: Path, lesson: Any) -> None:
+def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: bool) -> None:
     """Copy a trained model, or train a recipe, so that the model it becomes part of is self-contained."""
     if is_model(source):
         shutil.copytree(source, place)
         return
     part = msgspec.structs.replace(given, recipe=read_recipe(source))
-    train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch)
+    train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch, spare)
 
 
-def _train_teacher(given: Assignment, source: str, lesson: Any) -> AnySystem:
+def _teacher_of(system: AnySystem) -> Teacher | None:
+    """Return who is to teach a system; a mistake should show before the teacher is trained."""
+    source = system.teacher_source()
+    if source is None:
+        return None
+    trained = is_model(source)
+    recipe = read_yaml(Path(source) / CARD, ModelCard).recipe if trained else read_recipe(source)
+    system.expect_teacher(source, make_system(recipe))
+    return Teacher((recipe,), fingerprint(Path(source))) if trained else Teacher((recipe, *read_parts(recipe)))
+
+
+def _train_teacher(given: Assignment, source: str, lesson: Any, spare: bool) -> AnySystem:
     """Return a trained system to learn from; one that is trained here stays in the work folder."""
     place = Path(source) if is_model(source) else lesson.work / "teacher"
     if not is_model(str(place)):
         taught = msgspec.structs.replace(given, recipe=read_recipe(source))
-        train_model(taught, place, lesson.work / "teaching", lesson.prepare_only, lesson.watch)
+        train_model(taught, place, lesson.work / "teaching", lesson.prepare_only, lesson.watch, spare)
     return load_model(place)[1]
 
 

@@ -189,3 +189,20 @@ def test_only_a_whole_turn_was_said_already():
     again = _looks(task, offered(task))[:, 0]
     rows = offered(task).row
     assert {texts[row]: said for row, said in zip(rows, again, strict=True)} == {"ok": 0, "look": 0, "look at what": 1}
+
+
+@pytest.mark.parametrize(
+    "settings", [{"found": 0}, {"reranked": -1}, {"words": {"k1": -1}}, {"words": {"b": 5}}, {"words": {"stem": -3}}]
+)
+def test_settings_that_find_nothing_are_refused(settings):
+    with pytest.raises(msgspec.ValidationError, match="expected"):
+        msgspec.convert(settings, Cascade.Settings)
+
+
+def test_an_index_is_of_a_pool(tasks):
+    cascade = trained(tasks)
+    before = len(cascade.index)
+    own = build_task([Cut((("a", "hello"),), ("hi",))], [("bye",)], 2)
+    with pytest.raises(UserError, match="has no pool"):
+        cascade.update_index(own)
+    assert len(cascade.index) == before

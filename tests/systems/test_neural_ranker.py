@@ -377,7 +377,9 @@ def test_teachers_that_cannot_teach(tasks, tmp_path):
     (tmp_path / "itself.yaml").write_text(json.dumps(msgspec.to_builtins(itself)))
     for made, problem in (
         (taught("bm25", 0.5), "one vector for each text"),
-        (taught(tmp_path / "poly", 0.5), "take a bi-encoder"),
+        (taught("minilm", 0.5), "one vector for each text"),
+        (taught("late-encoder", 0.5), "late-encoder cannot teach"),
+        (taught(tmp_path / "poly", 0.5), "poly cannot teach"),
         (recipe("dot", taught=0.5), "need each other"),
         (taught("bi-encoder", 0.0), "need each other"),
         (taught("bi-encodr", 0.5), "did you mean 'bi-encoder'"),
@@ -387,3 +389,45 @@ def test_teachers_that_cannot_teach(tasks, tmp_path):
         with pytest.raises(UserError, match=problem):
             trained(tasks, made, tmp_path / "out")
         assert not (tmp_path / "out").exists()
+
+
+def test_another_teacher_is_not_mistaken_for_the_old_one(tasks, tmp_path, complaint):
+    trained(tasks, recipe("dot"), tmp_path / "teacher")
+    made, work = taught(tmp_path / "teacher", 0.5), tmp_path / "w"
+    card = trained(tasks, made, tmp_path / "first", work=work)
+    assert card.teacher.recipes[0].name == "dot"
+    trained(tasks, recipe("dot", "gru"), tmp_path / "teacher")
+    assert "holds what another recipe" in complaint(trained, tasks, made, tmp_path / "second", work=work)
+    source = tmp_path / "teacher.yaml"
+    for match in ("dot", "bilinear"):
+        source.write_text(json.dumps(msgspec.to_builtins(recipe(match))))
+        hidden = tmp_path / ".third.part" / "work"
+        with pytest.raises(Prepared):
+            trained(tasks, taught(source, 0.5), tmp_path / "third", prepare_only=True)
+        settings = json.loads((hidden / "teaching" / "stage_1" / "learner.json").read_text())["settings"]
+        assert settings["network"]["match"] == match
+        training.train(hidden / "teaching" / "stage_1")
+
+
+def test_a_part_that_was_changed_after_an_interruption_is_trained_anew(tasks, tmp_path):
+    sources = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    for source in sources:
+        source.write_text(json.dumps(msgspec.to_builtins(recipe("dot"))))
+    settings = {"members": [str(source) for source in sources], "method": "ranks"}
+    both = Recipe(about="a test", system="ensemble", settings=settings, name="both")
+    with pytest.raises(Prepared):
+        trained(tasks, both, tmp_path / "out", prepare_only=True)
+    first = tmp_path / ".out.part" / "work" / "part_0"
+    training.train(first / "stage_1")
+    sources[0].write_text(json.dumps(msgspec.to_builtins(recipe("bilinear"))))
+    trained(tasks, both, tmp_path / "out")
+    learner = json.loads((tmp_path / "out" / "parts" / "0" / "learner.json").read_text())
+    assert learner["settings"]["network"]["match"] == "bilinear"
+
+
+def test_vectors_too_large_to_teach_by(tasks, tmp_path):
+    made = recipe("dot")
+    made.settings["stages"][0]["network"]["scale"] = 2e6
+    trained(tasks, made, tmp_path / "teacher")
+    with pytest.raises(UserError, match="lower scale"):
+        trained(tasks, taught(tmp_path / "teacher", 0.5), tmp_path / "out")

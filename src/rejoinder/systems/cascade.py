@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoinder.arrays import read_arrays, write_arrays
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_least
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.index import Index
 from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, offered, pair_products, pools, same_columns
@@ -54,6 +54,10 @@ class Cascade(SelectionSystem):
         """Options found by words, and as many by meaning."""
         reranked: int = 20
         words: Bm25.Settings = Bm25.Settings()
+
+        def __post_init__(self) -> None:
+            """Refuse to look at nothing."""
+            expect_least(self, found=1, reranked=1)
 
     words: Bm25
     weights: Floats
@@ -122,6 +126,8 @@ class Cascade(SelectionSystem):
 
     def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
         """Bring the index to what a task's pool holds; return how many options were added and removed."""
+        if not pools(task):
+            raise UserError("this task has no pool; its examples have options of their own, which are not indexed")
         before = len(self.index)
         removed = self._fit_to(self.index, task, watch)
         self.pool = None

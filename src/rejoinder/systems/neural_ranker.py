@@ -118,6 +118,12 @@ class NeuralRanker(SelectionSystem):
         """Return the teacher."""
         return self.settings.teacher
 
+    def expect_teacher(self, source: str, teacher: Any) -> None:
+        """Refuse what has not one vector for each text, to be compared by their product."""
+        last = teacher.settings.stages[-1] if isinstance(teacher, NeuralRanker) else None
+        if last is None or not last.can_search or last.network.match == "poly":
+            raise UserError(f"{source} cannot teach; expected a network with one vector for each text, as bi-encoder")
+
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Tokenise once, then train stage by stage."""
         data = lesson.work / "data"
@@ -272,12 +278,13 @@ class NeuralRanker(SelectionSystem):
 
 def _opinions(teacher: Any, task: SelectionTask, texts: Utterances, watch: Watch) -> dict[str, NDArray[np.float16]]:
     """Return a teacher's vectors: of each context, and of each utterance that may be a reply."""
-    if not isinstance(teacher, NeuralRanker):
-        raise UserError("the teacher has to be a neural ranker with one vector for each text, such as bi-encoder")
-    contexts = teacher.encode_contexts(task, watch).astype(np.float16)
-    replies = np.zeros((len(texts.numbers), contexts.shape[1]), np.float16)
+    contexts = teacher.encode_contexts(task, watch)
+    replies = np.zeros((len(texts.numbers), contexts.shape[1]), np.float32)
     options = task.options["text"].unique(maintain_order=True)
     replies[texts.rows(options)] = teacher.encode_replies(options.to_list(), watch)
+    if max(np.abs(contexts).max(initial=0), np.abs(replies).max(initial=0)) > np.finfo(np.float16).max:
+        raise UserError("the teacher's vectors are too large for half precision; train it with a lower scale")
+    contexts, replies = contexts.astype(np.float16), replies.astype(np.float16)
     return {"teacher_contexts": contexts, "teacher_replies": replies}
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import KEPT, Pairs, join_pairs, offered, pools, rank_by_products, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
@@ -114,6 +114,10 @@ class Tfidf(WordSystem):
         rarity: float = 1.25
         """The power of idf in a vector; 1: plain TF-IDF."""
 
+        def __post_init__(self) -> None:
+            """Refuse what turns the order around."""
+            expect_least(self, recency=0, stem=0, rarity=0)
+
     name = "TF-IDF"
 
     def weigh_options(self, counts: Matrix) -> Matrix:
@@ -144,6 +148,11 @@ class Bm25(WordSystem):
         b: float = 0.9
         k3: float = 1.0
         """How soon a word's repetitions in the context stop to count."""
+
+        def __post_init__(self) -> None:
+            """Refuse what turns the order around."""
+            expect_least(self, recency=0, stem=0, rarity=0, k1=0, k3=0)
+            expect_share(self, "b")
 
     name = "BM25"
 

@@ -64,6 +64,9 @@ class System(ABC, Generic[TaskT, RunT]):
         """Return a recipe or model to learn from as well, and to do without afterwards; it learns before this one."""
         return None
 
+    def expect_teacher(self, source: str, teacher: Any) -> None:
+        """Refuse a teacher, trained or not, that this system cannot learn from."""
+
     def check(self, lesson: Lesson[TaskT]) -> None:  # most can learn from any
         """Refuse a lesson that nothing can be learned from, before any part is trained."""
 
