@@ -29,7 +29,7 @@ from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import SelectionTask
 
-NETWORKS = ("dual-encoder", "esim", "bi-encoder", "poly-encoder", "late-encoder", "cross-encoder")
+NETWORKS = ("dual-encoder", "memory-network", "esim", "bi-encoder", "poly-encoder", "late-encoder", "cross-encoder")
 WIDTH = 384
 P50, P95, P95_READ = 0.030, 0.060, 0.300
 READ = read_recipe("cascade-read").settings["reranked"]

@@ -119,3 +119,15 @@ def test_mistakes_are_named(tmp_path, complaint):
     assert "the index is not whole" in complaint(Index.open, tmp_path / "index")
     (tmp_path / "index" / "index.json").write_text("{")
     assert "index.json: damaged" in complaint(Index.open, tmp_path / "index")
+
+
+@pytest.mark.parametrize("name", ["vectors", "codes", "words", "starts", "rows", "weights"])
+def test_files_that_do_not_belong_together(tmp_path, complaint, name):
+    add(Index(tmp_path / "index"), list(range(20)))
+    path = tmp_path / "index" / "1" / f"{name}.npy"
+    whole = np.load(path)
+    for part in (whole[:-1], whole[:0]):
+        np.save(path, part)
+        assert "do not belong together" in complaint(Index.open, tmp_path / "index")
+    np.save(path, whole)
+    assert len(Index.open(tmp_path / "index")) == 20

@@ -183,3 +183,11 @@ def test_what_was_said_comes_last():
     assert last["score"].to_list() == [0, 0]
     with pytest.raises(UserError, match="an example's own options alone"):
         Unsaid(None).predict(build_pool_task(cuts, ["hello", "it hangs", "nothing"], 1))
+
+
+def test_unsaid_is_not_for_pools_and_says_so_before_anything_is_trained(tmp_path):
+    task = build_pool_task([Cut((("a", "hello"),), ("hi",))], ["hi", "bye"])
+    with pytest.raises(UserError, match="own options alone"):
+        Unsaid(None).check(Lesson(train=task, work=tmp_path))
+    with pytest.raises(UserError, match="own options alone"):
+        Unsaid(None).predict(task)

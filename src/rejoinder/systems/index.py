@@ -73,10 +73,23 @@ class Segment(msgspec.Struct, frozen=True):
     def load(cls, folder: Path) -> "Segment":
         """Map a folder."""
         options = read_parquet(folder / "options.parquet")
-        arrays = [_map(folder / f"{name}.npy") for name in _ARRAYS]
-        if not len(arrays[0]) == arrays[1].shape[1] == options.height or len(arrays[2]) + 1 != len(arrays[3]):
+        segment = cls(options, *(_map(folder / f"{name}.npy") for name in _ARRAYS))
+        if not segment.is_whole():
             raise BadInputError(folder, "its files do not belong together; build the index anew")
-        return cls(options, *arrays)
+        return segment
+
+    def is_whole(self) -> bool:
+        """Whether all arrays are of one size."""
+        if self.vectors.ndim != 2 or self.codes.ndim != 2 or not len(self.starts):
+            return False
+        codes = (-(-self.vectors.shape[1] // 64), self.options.height)
+        words, entries = len(self.starts) - 1, self.starts[-1]
+        return (
+            len(self.vectors) == self.options.height
+            and self.codes.shape == codes
+            and len(self.words) == words
+            and len(self.rows) == len(self.weights) == entries
+        )
 
     def word_scores(self, context: sparse.csr_matrix) -> Floats:
         """Return the product of one context's words with every option's."""

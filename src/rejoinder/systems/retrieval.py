@@ -47,10 +47,18 @@ class Random(SelectionSystem):
 class Unsaid(SelectionSystem):
     """Puts options last that repeat a turn of the context word for word; one of an ensemble's members."""
 
-    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
-        """Answer every example."""
+    def check(self, lesson: Lesson[SelectionTask]) -> None:
+        """Refuse pools before the other members of an ensemble are trained."""
+        for task in filter(None, (lesson.train, lesson.dev)):
+            self._expect_options(task)
+
+    def _expect_options(self, task: SelectionTask) -> None:
         if pools(task):
             raise UserError("nearly all of a pool is unsaid: this ranks an example's own options alone")
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        self._expect_options(task)
         pairs = offered(task)
         return to_run(task, "unsaid", pairs, 1.0 - said_already(task, pairs))
 
