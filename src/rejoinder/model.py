@@ -41,7 +41,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether dialogues to judge are in Chinese."""
 
 
-class Teacher(msgspec.Struct, frozen=True, omit_defaults=True):
+class TeacherCard(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whom a model learned from, besides its data."""
 
     recipes: tuple[Recipe, ...]
@@ -58,7 +58,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     train: Source
     also: Source | None = None
     dev: Source | None = None
-    teacher: Teacher | None = None
+    teacher: TeacherCard | None = None
     questions: tuple[Question, ...] | None = None
     """What it was taught to judge."""
     versions: dict[str, str]
@@ -167,7 +167,7 @@ def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: 
     train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch, spare)
 
 
-def _teacher_of(system: AnySystem) -> Teacher | None:
+def _teacher_of(system: AnySystem) -> TeacherCard | None:
     """Return who is to teach a system; a mistake should show before the teacher is trained."""
     source = system.teacher_source()
     if source is None:
@@ -175,7 +175,8 @@ def _teacher_of(system: AnySystem) -> Teacher | None:
     trained = is_model(source)
     recipe = read_yaml(Path(source) / CARD, ModelCard).recipe if trained else read_recipe(source)
     system.expect_teacher(source, make_system(recipe))
-    return Teacher((recipe,), fingerprint(Path(source))) if trained else Teacher((recipe, *read_parts(recipe)))
+    made_of = (recipe,) if trained else (recipe, *read_parts(recipe))
+    return TeacherCard(made_of, fingerprint(Path(source)) if trained else None)
 
 
 def _train_teacher(given: Assignment, source: str, lesson: Any, spare: bool) -> AnySystem:
