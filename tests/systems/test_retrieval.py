@@ -187,7 +187,9 @@ def test_what_was_said_comes_last():
 
 def test_unsaid_is_not_for_pools_and_says_so_before_anything_is_trained(tmp_path):
     task = build_pool_task([Cut((("a", "hello"),), ("hi",))], ["hi", "bye"])
+    own = build_task([Cut((("a", "hello"),), ("hi",))], [("bye",)], 2)
+    Unsaid(None).check(Lesson(train=task, dev=own, work=tmp_path))  # as from every turn of the training days
     with pytest.raises(UserError, match="own options alone"):
-        Unsaid(None).check(Lesson(train=task, work=tmp_path))
+        Unsaid(None).check(Lesson(train=task, dev=task, work=tmp_path))
     with pytest.raises(UserError, match="own options alone"):
         Unsaid(None).predict(task)

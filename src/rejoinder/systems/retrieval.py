@@ -48,9 +48,9 @@ class Unsaid(SelectionSystem):
     """Puts options last that repeat a turn of the context word for word; one of an ensemble's members."""
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
-        """Refuse pools before the other members of an ensemble are trained."""
-        for task in filter(None, (lesson.train, lesson.dev)):
-            self._expect_options(task)
+        """Refuse a pool to choose from before the other members of an ensemble are trained."""
+        if lesson.dev is not None:
+            self._expect_options(lesson.dev)
 
     def _expect_options(self, task: SelectionTask) -> None:
         if pools(task):
