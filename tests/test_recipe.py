@@ -125,7 +125,8 @@ def test_settings_that_nothing_can_be_learned_by(complaint, system, settings, pr
         ({"match": "lat"}, "settings.stages.1.network.match: no 'lat' here; did you mean 'late'?"),
         (
             {"match": "x"},
-            "settings.stages.1.network.match: no 'x' here; expected one of bilinear, cross, dot, esim, late, memory, poly",
+            "settings.stages.1.network.match: no 'x' here; "
+            "expected one of bilinear, cross, dot, esim, late, memory, poly",
         ),
     ],
 )
