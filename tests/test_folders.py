@@ -48,6 +48,7 @@ def test_what_was_half_written_later_is_in_nobodys_way(tmp_path):
     for _ in range(2):
         with staged_folder(tmp_path / "out", mark="mark", kept="", later=("curve.svg",)) as stage:
             (stage / "mark").touch()
+        assert {path.name for path in (tmp_path / "out").iterdir()} == {"mark", ".written"}
         (tmp_path / "out" / ".curve.svg.x7k").touch()
 
 
