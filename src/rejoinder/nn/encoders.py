@@ -220,8 +220,8 @@ class Pretrained(nn.Module):
         """Return a state for each token; `parts` tells a context (0) from a reply (1)."""
         if self.packs_now(tokens):
             return packing.encode_packed(self.model, tokens, mask, parts)
-        even = len(tokens) < 2 * _GROUPS or mask.float().mean() > 0.6
-        if tokens.is_cuda or even:  # a GPU loses more by waiting for calls than by padding
+        at_once = tokens.is_cuda or len(tokens) < 2 * _GROUPS  # a GPU loses more by waiting for calls than by padding
+        if at_once or mask.float().mean() > 0.6:
             return self._read(tokens, mask, parts)
         return self._read_in_groups(tokens, mask, parts)
 

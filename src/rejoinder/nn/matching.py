@@ -118,9 +118,7 @@ class Towers(nn.Module):
             weights = torch.softmax(replies @ contexts.transpose(1, 2) * replies.shape[-1] ** 0.5, dim=-1)
             found = self._scaled(weights @ contexts) * (self.settings.scale or 1)
             return (found * replies).sum(-1)
-        if replies.ndim == 2:
-            return contexts @ replies.T
-        return (replies @ contexts.unsqueeze(-1)).squeeze(-1)
+        return products(contexts, replies)
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score all replies of a batch for all its contexts: B x N."""
@@ -167,6 +165,11 @@ class Memory(Towers):
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score all replies of a batch for all its contexts: B x N."""
         return self.compare(self.contexts(context), self.replies(reply))
+
+
+def products(contexts: Tensor, replies: Tensor) -> Tensor:
+    """Multiply contexts (B, D) with replies: the same for all (N, D), or each one's own (B, N, D); both give B x N."""
+    return contexts @ replies.T if replies.ndim == 2 else (replies @ contexts.unsqueeze(-1)).squeeze(-1)
 
 
 def _likest(contexts: Tensor, replies: Tensor) -> Tensor:

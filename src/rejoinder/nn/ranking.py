@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from rejoinder.nn.dialogues import Arrays, Dialogues, Options, bucketed, encode_replies, place_letters, restore
 from rejoinder.nn.encoders import swift
 from rejoinder.nn.masked_words import load_encoder
-from rejoinder.nn.matching import Towers, make_matcher
+from rejoinder.nn.matching import Towers, make_matcher, products
 from rejoinder.training import LEARNER, WEIGHTS, load_arrays, load_weights
 
 
@@ -148,8 +148,7 @@ class Teacher:
 
     def __call__(self, rows: Tensor, utterances: Tensor) -> Tensor:
         """Score utterances for rows: the same for all, or each row's own (rows x any)."""
-        contexts, replies = self.contexts[rows].float(), self.replies[utterances].float()
-        return contexts @ replies.T if replies.ndim == 2 else (replies @ contexts.unsqueeze(-1)).squeeze(-1)
+        return products(self.contexts[rows].float(), self.replies[utterances].float())
 
 
 def unwrapped(network: nn.Module) -> nn.Module:
