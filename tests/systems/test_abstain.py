@@ -27,6 +27,15 @@ class Noisy(SelectionSystem):
         return to_run(task, "noisy", pairs, 3.5 * (right[pairs.example] == pairs.row) + rng.normal(size=len(pairs.row)))
 
 
+class Shares(Noisy):
+    """Says the same by shares of each example's options, which sum to 1 whether the right one is there or not."""
+
+    def predict(self, task, watch=unwatched):
+        run = super().predict(task)
+        share = pl.col("score").exp() / pl.col("score").exp().sum().over("example")
+        return SelectionRun("shares", run.choices.with_columns(share))
+
+
 def task_of(examples, seed, without=0.2):
     rng = np.random.default_rng(seed)
     options = [rng.choice(100, OPTIONS, replace=False).tolist() for _ in range(examples)]
@@ -44,9 +53,9 @@ def task_of(examples, seed, without=0.2):
     return SelectionTask(table, pl.DataFrame({"id": texts, "text": texts}, schema=OPTION_SCHEMA))
 
 
-def trained(dev, **settings):
+def trained(dev, ranker=Noisy, **settings):
     system = Abstain(Abstain.Settings("noisy", **settings))
-    system.parts = [Noisy(None)]
+    system.parts = [ranker(None)]
     system.fit(Lesson(train=dev, dev=dev, work=Path("unused")))
     return system
 
@@ -63,6 +72,12 @@ def test_none_takes_its_place_by_its_probability(asked):
     assert run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy() == pytest.approx(1)
     assert calibration_error(of_none(run, truth)) < 0.03
     assert calibration_error(of_best_option(run, truth)) < 0.05
+
+
+@pytest.mark.parametrize("without", [0.0, 0.2])
+def test_a_ranker_that_shares_one_whole_among_its_options_is_as_well_calibrated(asked, without):
+    run = trained(task_of(1000, seed=1, without=without), ranker=Shares).predict(asked)
+    assert calibration_error(of_none(run, asked.truth())) < 0.03
 
 
 def test_abstaining_scores_better_than_always_answering(asked):

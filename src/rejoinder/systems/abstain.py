@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
+from rejoinder.systems.ranking import narrowed
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, strengths
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import NONE, SelectionTask
@@ -67,12 +68,19 @@ class Abstain(SelectionSystem):
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn on dev, which the ranker has not learned from."""
         assert lesson.dev is not None
-        run = self.parts[0].predict(lesson.dev, lesson.watch)
-        correct = is_correct(run.choices, lesson.dev.truth().correct)
-        self.learned = _learn(run, correct, self.settings.share)
+        seen = self._see(lesson.dev, lesson.watch)
+        self.learned = _learn(seen, self.settings.share)
         if self.settings.precision is not None:
-            threshold = _choose_threshold(run, correct, self.settings)
+            threshold = _choose_threshold(seen, self.settings)
             self.learned = self.learned._replace(threshold=np.array(threshold))
+
+    def _see(self, dev: SelectionTask, watch: Watch) -> "_Seen":
+        """Let the ranker rank dev, and once more without the right options: its scores may depend on the others."""
+        run = self.parts[0].predict(dev, watch)
+        correct = is_correct(run.choices, dev.truth().correct)
+        answered = run.choices.filter(correct).select("example")
+        others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
+        return _Seen(run, correct, self.parts[0].predict(narrowed(dev, others), watch))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""
@@ -128,38 +136,49 @@ def _signals(logits: Floats, starts: Rows) -> Floats:
     return np.stack(columns, axis=1)
 
 
+class _Seen(NamedTuple):
+    """How a ranker ranks examples, which of its choices are right, and how it ranks without those where it has some."""
+
+    run: SelectionRun
+    correct: NDArray[np.bool_]
+    bare: SelectionRun
+
+    def of(self, folds: set[int]) -> "_Seen":
+        """Return what was seen of some folds of the examples."""
+        inside = (self.run.choices["example"] % _FOLDS).is_in(folds)
+        bare = self.bare.choices.filter((pl.col("example") % _FOLDS).is_in(folds))
+        return _Seen(SelectionRun("", self.run.choices.filter(inside)), self.correct[inside], SelectionRun("", bare))
+
+
 class _Lessons(NamedTuple):
     signals: Floats
     none: NDArray[np.bool_]
     weight: Floats
-    example: Rows
 
 
-def _learn(run: SelectionRun, correct: NDArray[np.bool_], share: float) -> Learned:
-    scale = np.array(scale_of(run))
-    values = strengths(run, float(scale))
-    temperature = learn_weights(values[:, None], run.choices["example"].to_numpy(), correct, penalty=1e-3)[0]
+def _learn(seen: _Seen, share: float) -> Learned:
+    scale = np.array(scale_of(seen.run))
+    values = strengths(seen.run, float(scale))
+    example = seen.run.choices["example"].to_numpy()
+    temperature = learn_weights(values[:, None], example, seen.correct, penalty=1e-3)[0]
     nothing = np.zeros(0)
     start = Learned(scale, np.array(temperature), nothing, nothing, nothing, nothing, np.array(0.0))
-    lessons = _lessons(run, correct, start, share)
-    return _regression(lessons, start)
+    return _regression(_lessons(seen, start, share), start)
 
 
-def _lessons(run: SelectionRun, correct: NDArray[np.bool_], learned: Learned, share: float) -> _Lessons:
+def _lessons(seen: _Seen, learned: Learned, share: float) -> _Lessons:
     """Take each example as it is, and, where a right option is there, once more without it.
 
     The two kinds are weighed so that those without a right option are as frequent as they were.
     """
-    example = run.choices["example"].to_numpy().astype(np.intp)
-    logits, starts = _logits(run, learned)
-    answered = np.logical_or.reduceat(correct, starts)
+    logits, starts = _logits(seen.run, learned)
+    bare_logits, bare_starts = _logits(seen.bare, learned)
+    answered = np.logical_or.reduceat(seen.correct, starts)
     observed = float(1 - answered.mean()) or share
-    bare = ~correct & np.isin(example, example[starts][answered])
-    bare_starts = _starts(example[bare])
-    signals = np.concatenate([_signals(logits, starts), _signals(logits[bare], bare_starts)])
+    signals = np.concatenate([_signals(logits, starts), _signals(bare_logits, bare_starts)])
     none = np.concatenate([~answered, np.ones(len(bare_starts), dtype=bool)])
     weight = np.where(none, observed / max(none.sum(), 1), (1 - observed) / max((~none).sum(), 1)) * len(none)
-    return _Lessons(signals, none, weight, np.concatenate([example[starts], example[bare][bare_starts]]))
+    return _Lessons(signals, none, weight)
 
 
 def _regression(lessons: _Lessons, start: Learned) -> Learned:
@@ -173,19 +192,16 @@ def _regression(lessons: _Lessons, start: Learned) -> Learned:
     return start._replace(mean=mean, spread=spread, weights=found.coef_[0], bias=found.intercept_[0])
 
 
-def _choose_threshold(run: SelectionRun, correct: NDArray[np.bool_], settings: Abstain.Settings) -> float:
+def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> float:
     """Return the least confidence that reaches the wanted precision, each fifth of dev judged by the other four."""
     wanted = float(settings.precision or 0)
-    example = run.choices["example"].to_numpy()
-    fold = example % _FOLDS
     confidence, right = [], []
     for number in range(_FOLDS):
-        inside = fold == number
-        learned = _learn(SelectionRun("", run.choices.filter(~inside)), correct[~inside], settings.share)
-        held = SelectionRun("", run.choices.filter(inside))
-        logits, starts = _logits(held, learned)
+        learned = _learn(seen.of(set(range(_FOLDS)) - {number}), settings.share)
+        held = seen.of({number})
+        logits, starts = _logits(held.run, learned)
         confidence.append(softmax(logits, starts)[starts] * (1 - probability_of_none(logits, starts, learned)))
-        right.append(correct[inside][starts])
+        right.append(held.correct[starts])
     order = np.argsort(-np.concatenate(confidence), kind="stable")
     precision = np.cumsum(np.concatenate(right)[order]) / np.arange(1, len(order) + 1)
     enough = np.flatnonzero(precision >= wanted)

@@ -15,7 +15,17 @@ from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError, expect_least
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.index import Index
-from rejoinder.systems.ranking import KEPT, Pairs, best_columns, join_pairs, offered, pair_products, pools, same_columns
+from rejoinder.systems.ranking import (
+    KEPT,
+    Pairs,
+    best_columns,
+    join_pairs,
+    narrowed,
+    offered,
+    pair_products,
+    pools,
+    same_columns,
+)
 from rejoinder.systems.retrieval import Bm25, said_already
 from rejoinder.systems.sentence_encoder import Encoder
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
@@ -212,20 +222,7 @@ class Cascade(SelectionSystem):
 
     def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
         """Let the other ranker rank each example's best."""
-        wanted = best.select(id=pl.col("option"))
-        options = (
-            task.options.select("id", "text")
-            .join(wanted, on="id", how="semi", maintain_order="left")
-            .unique("id", maintain_order=True)
-        )
-        rows = options.select(option=pl.col("id")).with_row_index("row")
-        lists = best.join(rows, on="option", maintain_order="left").group_by("example").agg("row")
-        every = pl.DataFrame({"example": np.arange(task.examples.height, dtype=np.uint32)})
-        few_rows = every.join(lists, on="example", how="left", maintain_order="left")["row"].fill_null([])
-        unanswered = pl.lit(None, dtype=pl.List(pl.UInt32))
-        examples = task.examples.with_columns(options=few_rows, correct=unanswered)
-        few = msgspec.structs.replace(task, examples=examples, options=options)  # the ranker reads no more than these
-        run: SelectionRun = self.parts[1].predict(few, watch)
+        run: SelectionRun = self.parts[1].predict(narrowed(task, best), watch)
         return run
 
     def _opinions(self, best: pl.DataFrame, run: SelectionRun) -> Floats:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -54,6 +55,22 @@ def pools(task: SelectionTask) -> list[tuple[Rows, int]]:
         raise UserError("the pool is empty: there is nothing to choose from")
     found = ((np.flatnonzero(whole), task.options.height), (np.flatnonzero(~whole), task.shared))
     return [(examples, size) for examples, size in found if len(examples) and size]
+
+
+def narrowed(task: SelectionTask, kept: pl.DataFrame) -> SelectionTask:
+    """Return the task with no options but those kept (columns `example`, `option`), each example's as its own.
+
+    Nothing is known to be correct; an example of which nothing is kept has no options.
+    """
+    wanted = kept.select(id=pl.col("option"))
+    options = task.options.select("id", "text").join(wanted, on="id", how="semi", maintain_order="left")
+    options = options.unique("id", maintain_order=True)
+    rows = options.select(option=pl.col("id")).with_row_index("row")
+    lists = kept.join(rows, on="option", maintain_order="left").group_by("example").agg("row")
+    every = pl.DataFrame({"example": np.arange(task.examples.height, dtype=np.uint32)})
+    own = every.join(lists, on="example", how="left", maintain_order="left")["row"].fill_null([])
+    examples = task.examples.with_columns(options=own, correct=pl.lit(None, dtype=pl.List(pl.UInt32)))
+    return msgspec.structs.replace(task, examples=examples, options=options)
 
 
 def to_run(task: SelectionTask, name: str, pairs: Pairs, scores: NDArray[Any]) -> SelectionRun:
