@@ -74,6 +74,6 @@ def test_the_readme_says_what_was_measured_of_rankers() -> None:
         ("stacked-mpnet", "comes first in {} of the cases"),
         ("bm25", "(BM25: {};"),
         ("sentence-transformers", "sentence-transformers' own trainer: {};"),
-        ("stacked", "or in {} with an encoder no larger than MiniLM"),
+        ("stacked-taught", "or in {} with an encoder no larger than MiniLM, taught by a larger one"),
     ):
         assert words.format(f"{float(first[system]):.0%}") in said
