@@ -82,11 +82,13 @@ def train_model(
     prepare_only: bool = False,
     watch: Watch = unwatched,
     spare: bool = True,
+    teachers: Path | None = None,
 ) -> ModelCard:
     """Train a system and write the model's folder, whole or not at all.
 
     An interrupted training goes on from the folder `work`, by default a hidden one beside `out` that is removed in
-    the end. A folder in which something else was trained is refused, or emptied without `spare`.
+    the end. A folder in which something else was trained is refused, or emptied without `spare`. Who has to be trained
+    to teach stays in `teachers`, by default a folder in `work`: parts with the same teacher share it.
     """
     spare = spare and work is not None
     system = make_system(given.recipe)
@@ -121,12 +123,13 @@ def train_model(
         )
         system.check(lesson)
         _renew_work(own, card)
+        teachers = teachers or own / "teachers"
         for number, source in enumerate(system.part_sources()):
-            _make_part(given, source, folder / _PARTS / str(number), lesson, spare)
+            _make_part(given, source, folder / _PARTS / str(number), lesson, spare, teachers)
         system.parts = _load_parts(system, folder)
         teacher = system.teacher_source()
         if teacher is not None:
-            lesson = msgspec.structs.replace(lesson, teacher=_train_teacher(given, teacher, lesson, spare))
+            lesson = msgspec.structs.replace(lesson, teacher=_find_teacher(given, teacher, lesson, spare, teachers))
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
@@ -158,13 +161,13 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     return card, system
 
 
-def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: bool) -> None:
+def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: bool, teachers: Path) -> None:
     """Copy a trained model, or train a recipe, so that the model it becomes part of is self-contained."""
     if is_model(source):
         shutil.copytree(source, place)
         return
     part = msgspec.structs.replace(given, recipe=read_recipe(source))
-    train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch, spare)
+    train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch, spare, teachers)
 
 
 def _teacher_of(system: AnySystem) -> TeacherCard | None:
@@ -179,12 +182,15 @@ def _teacher_of(system: AnySystem) -> TeacherCard | None:
     return TeacherCard(made_of, fingerprint(Path(source)) if trained else None)
 
 
-def _train_teacher(given: Assignment, source: str, lesson: Any, spare: bool) -> AnySystem:
-    """Return a trained system to learn from; one that is trained here stays in the work folder."""
-    place = Path(source) if is_model(source) else lesson.work / "teacher"
-    if not is_model(str(place)):
-        taught = msgspec.structs.replace(given, recipe=read_recipe(source))
-        train_model(taught, place, lesson.work / "teaching", lesson.prepare_only, lesson.watch, spare)
+def _find_teacher(given: Assignment, source: str, lesson: Any, spare: bool, teachers: Path) -> AnySystem:
+    """Return a trained system to learn from; a recipe is trained for the first who learns from it."""
+    if is_model(source):
+        return load_model(Path(source))[1]
+    recipe, name = read_recipe(source), Path(source).name.removesuffix(".yaml")
+    place, work = teachers / name, teachers / f"{name}.work"
+    if not place.exists() or read_yaml(place / CARD, ModelCard).recipe != recipe:
+        taught = msgspec.structs.replace(given, recipe=recipe)
+        train_model(taught, place, work, lesson.prepare_only, lesson.watch, spare, teachers)
     return load_model(place)[1]
 
 

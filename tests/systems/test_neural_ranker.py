@@ -358,15 +358,27 @@ def test_a_teacher_is_trained_once_and_left_behind(tasks, tmp_path, monkeypatch)
     for _ in range(2):
         with pytest.raises(Prepared) as stopped:
             trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
-        assert str(stopped.value) == str(tmp_path / "w" / "teaching" / "stage_1")
+        assert str(stopped.value) == str(tmp_path / "w" / "teachers" / "teacher.work" / "stage_1")
     training.train(Path(str(stopped.value)))
     with pytest.raises(Prepared) as stopped:
         trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
     assert str(stopped.value) == str(tmp_path / "w" / "stage_1")
-    written = (tmp_path / "w" / "teacher" / "weights.safetensors").stat().st_mtime_ns
+    written = (tmp_path / "w" / "teachers" / "teacher" / "weights.safetensors").stat().st_mtime_ns
     trained(tasks, made, tmp_path / "out", work=tmp_path / "w")
-    assert (tmp_path / "w" / "teacher" / "weights.safetensors").stat().st_mtime_ns == written
+    assert (tmp_path / "w" / "teachers" / "teacher" / "weights.safetensors").stat().st_mtime_ns == written
     assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 1
+
+
+def test_members_of_a_stack_share_a_teacher(tasks, tmp_path):
+    (tmp_path / "teacher.yaml").write_text(json.dumps(msgspec.to_builtins(recipe("bilinear"))))
+    members = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    for member in members:
+        member.write_text(json.dumps(msgspec.to_builtins(taught(tmp_path / "teacher.yaml", 0.5))))
+    settings = {"members": [str(member) for member in members], "method": "ranks"}
+    both = Recipe(about="a test", system="ensemble", settings=settings, name="both")
+    trained(tasks, both, tmp_path / "out", work=tmp_path / "w")
+    assert {found.parent for found in (tmp_path / "w").rglob("teacher")} == {tmp_path / "w" / "teachers"}
+    assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 2
 
 
 def test_teachers_that_cannot_teach(tasks, tmp_path):
@@ -404,9 +416,11 @@ def test_another_teacher_is_not_mistaken_for_the_old_one(tasks, tmp_path, compla
         hidden = tmp_path / ".third.part" / "work"
         with pytest.raises(Prepared):
             trained(tasks, taught(source, 0.5), tmp_path / "third", prepare_only=True)
-        settings = json.loads((hidden / "teaching" / "stage_1" / "learner.json").read_text())["settings"]
+        settings = json.loads((hidden / "teachers" / "teacher.work" / "stage_1" / "learner.json").read_text())[
+            "settings"
+        ]
         assert settings["network"]["match"] == match
-        training.train(hidden / "teaching" / "stage_1")
+        training.train(hidden / "teachers" / "teacher.work" / "stage_1")
 
 
 def test_a_part_that_was_changed_after_an_interruption_is_trained_anew(tasks, tmp_path):
