@@ -125,7 +125,8 @@ def train_model(
         _renew_work(own, card)
         teachers = teachers or own / "teachers"
         for number, source in enumerate(system.part_sources()):
-            _make_part(given, source, folder / _PARTS / str(number), lesson, spare, teachers)
+            part = _given_to_part(given, system, number)
+            _make_part(part, source, folder / _PARTS / str(number), lesson, spare, teachers)
         system.parts = _load_parts(system, folder)
         teacher = system.teacher_source()
         if teacher is not None:
@@ -159,6 +160,13 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     if isinstance(system, JudgementSystem) and card.questions is not None:
         system.questions = card.questions
     return card, system
+
+
+def _given_to_part(given: Assignment, system: Any, number: int) -> Assignment:
+    if given.dev is None:
+        return given
+    path, dev = given.dev
+    return msgspec.structs.replace(given, dev=(path, system.dev_of_part(number, dev, given.seed)))
 
 
 def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: bool, teachers: Path) -> None:

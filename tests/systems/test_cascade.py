@@ -145,6 +145,20 @@ def test_another_ranker_is_shown_what_was_found_and_not_the_pool(tasks, monkeypa
     assert set(first) == set(shown[0].options["id"].gather(shown[0].examples["options"][2].to_numpy()))
 
 
+def test_another_ranker_learns_from_lists_drawn_from_the_pool(tasks):
+    cascade, dev = Cascade(Cascade.Settings(ranker="tfidf")), tasks[1]
+    assert cascade.dev_of_part(0, dev, seed=1) is dev
+    listed = cascade.dev_of_part(1, dev, seed=1)
+    assert listed.options.height < dev.options.height
+    assert listed.truth().correct.equals(dev.truth().correct)
+    sizes = listed.examples["options"].list.len()
+    assert 90 < sizes.min() <= sizes.max() == 100  # now and then the same is drawn twice
+    held = listed.examples.select(pl.col("options").list.contains(pl.col("correct").list.first()).all()).item()
+    assert held
+    assert cascade.dev_of_part(1, dev, seed=1).examples.equals(listed.examples)
+    assert cascade.dev_of_part(1, listed, seed=1) is listed
+
+
 def test_options_of_their_own_are_ranked_too(cascade, tasks):
     wrong = [(text,) for text in tasks[2].options["text"].to_list()]
     cuts = [

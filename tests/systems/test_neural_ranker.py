@@ -381,6 +381,26 @@ def test_members_of_a_stack_share_a_teacher(tasks, tmp_path):
     assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 2
 
 
+@pytest.mark.parametrize("members", [("unsaid", "bm25"), ("bm25", "late.yaml")])
+def test_a_stack_that_searches_no_pool_learns_from_lists_to_rank_in_a_cascade(tmp_path, monkeypatch, members):
+    monkeypatch.chdir(tmp_path)
+    pool = list(dict.fromkeys(reply for cut in [*cuts(200, 1), *cuts(40, 2)] for reply in cut.replies))
+    pools = {}
+    for split, (count, seed) in {"train": (200, 1), "dev": (40, 2)}.items():
+        pools[split] = (tmp_path / split, build_pool_task(list(cuts(count, seed)), pool))
+        pools[split][1].save(tmp_path / split)
+    for match in ("dot", "late"):
+        Path(f"{match}.yaml").write_text(json.dumps(msgspec.to_builtins(recipe(match))))
+    stacked = Recipe(about="a test", system="ensemble", settings={"members": list(members)})
+    Path("stacked.yaml").write_text(json.dumps(msgspec.to_builtins(stacked)))
+    settings = {"encoder": "dot.yaml", "ranker": "stacked.yaml", "found": 30}
+    trained(pools, Recipe(about="a test", system="cascade", settings=settings, name="c"), tmp_path / "out")
+    run = predict(*load_model(tmp_path / "out"), *pools["dev"])
+    assert score(run, pools["dev"][1].truth(), ["R@10"])["R@10"].mean() > 0.5
+    with pytest.raises(UserError, match="searches no pool|own options alone"):
+        trained(pools, msgspec.structs.replace(stacked, name="s"), tmp_path / "alone")
+
+
 def test_teachers_that_cannot_teach(tasks, tmp_path):
     trained(tasks, recipe("poly"), tmp_path / "poly")
     binary = taught("bi-encoder", 0.5)

@@ -19,6 +19,7 @@ from rejoinder.systems.ranking import (
     KEPT,
     Pairs,
     best_columns,
+    draw_lists,
     join_pairs,
     narrowed,
     offered,
@@ -37,6 +38,8 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
+LISTED = 100
+"""Options of each list that a ranker learns from where dev has a pool, as many as in DSTC7's subtask 1."""
 _AT_ONCE = 1000
 """Examples whose candidates are held in memory together."""
 
@@ -79,6 +82,10 @@ class Cascade(SelectionSystem):
     def part_sources(self) -> tuple[str, ...]:
         """Return the encoder and the ranker."""
         return tuple(source for source in (self.settings.encoder, self.settings.ranker) if source is not None)
+
+    def dev_of_part(self, number: int, dev: SelectionTask, seed: int) -> SelectionTask:
+        """Let the ranker, which will never see a pool, learn from lists."""
+        return draw_lists(dev, LISTED, seed) if number == 1 else dev
 
     @property
     def encoder(self) -> Encoder:

@@ -1,6 +1,6 @@
 """From scores to runs: which options an example has, products of contexts with options, and the best of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -55,6 +55,26 @@ def pools(task: SelectionTask) -> list[tuple[Rows, int]]:
         raise UserError("the pool is empty: there is nothing to choose from")
     found = ((np.flatnonzero(whole), task.options.height), (np.flatnonzero(~whole), task.shared))
     return [(examples, size) for examples, size in found if len(examples) and size]
+
+
+def draw_lists(task: SelectionTask, count: int, seed: int) -> SelectionTask:
+    """Return the task with lists in the place of a pool: each example's right options among others drawn from it."""
+    if not task.examples["options"].null_count():
+        return task
+    rng = np.random.default_rng(seed)
+    lists = []
+    for own, correct in task.examples.select("options", "correct").iter_rows():
+        right = np.array(correct or [], dtype=np.intp)
+        others = rng.integers(task.options.height, size=max(1, count - len(right)))
+        lists.append(np.union1d(right, others) if own is None else np.array(own, dtype=np.intp))
+    used = np.unique(np.concatenate(lists))
+
+    def renumbered(rows: Iterable[Any]) -> pl.Series:
+        return pl.Series([np.searchsorted(used, few).tolist() for few in rows], dtype=pl.List(pl.UInt32))
+
+    correct = task.examples["correct"].fill_null([]).to_list()
+    examples = task.examples.with_columns(options=renumbered(lists), correct=renumbered(correct))
+    return msgspec.structs.replace(task, examples=examples, options=task.options[used])
 
 
 def narrowed(task: SelectionTask, kept: pl.DataFrame) -> SelectionTask:

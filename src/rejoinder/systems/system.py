@@ -60,6 +60,10 @@ class System(ABC, Generic[TaskT, RunT]):
         """Return which recipes or models this system is made of; recipes learn from the same lesson, before it."""
         return ()
 
+    def dev_of_part(self, number: int, dev: TaskT, seed: int) -> TaskT:
+        """Return what the part of this number is to learn from as dev, if not from the lesson's own."""
+        return dev
+
     def teacher_source(self) -> str | None:
         """Return a recipe or model to learn from as well, and to do without afterwards; it learns before this one."""
         return None
