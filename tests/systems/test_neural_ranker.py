@@ -397,7 +397,7 @@ def test_a_stack_that_searches_no_pool_learns_from_lists_to_rank_in_a_cascade(tm
     trained(pools, Recipe(about="a test", system="cascade", settings=settings, name="c"), tmp_path / "out")
     run = predict(*load_model(tmp_path / "out"), *pools["dev"])
     assert score(run, pools["dev"][1].truth(), ["R@10"])["R@10"].mean() > 0.5
-    with pytest.raises(UserError, match="searches no pool|own options alone"):
+    with pytest.raises(UserError, match=r"searches no pool|own options alone"):
         trained(pools, msgspec.structs.replace(stacked, name="s"), tmp_path / "alone")
 
 
