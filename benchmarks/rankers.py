@@ -49,7 +49,12 @@ TESTS, PUBLISHED = {"ubuntu": "test", "advising": "test_2"}, {"ubuntu": "ubuntu"
 SESSIONS, PARTIAL = 815, 5_000
 """As many advising sessions as in the paper, and how many partial conversations are made of them."""
 AIMS = {"R@1": 0.60, "R@10": 0.88}
-NONE = {"words-or-none": "words", "bi-or-none": "cascade-bi", "taught-or-none": "cascade-taught"}
+NONE = {
+    "words-or-none": "words",
+    "bi-or-none": "cascade-bi",
+    "taught-or-none": "cascade-taught",
+    "late-mpnet-or-none": "cascade-late-mpnet",
+}
 INFORMED = {"informed-words": "words", "informed-bi": "cascade-bi", "informed-taught": "cascade-taught"}
 """Systems for subtasks 4 and 5, and what they are made of."""
 PEER = "sentence-transformers"

@@ -122,6 +122,7 @@ def test_a_text_that_changed_under_its_id_is_encoded_anew(tasks):
     run = cascade.predict(SelectionTask(test.examples.head(1), changed))
     assert test.options["id"][0] in run.choices["option"]
     assert test.options["id"][0] not in cascade.predict(test).choices["option"].head(100)
+    assert cascade.update_index(SelectionTask(test.examples, changed)) == (1, 1)
 
 
 def test_another_ranker_orders_the_best(tasks):

@@ -142,13 +142,16 @@ class Cascade(SelectionSystem):
         return ranked.group_by("example", maintain_order=True).head(KEPT)
 
     def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
-        """Bring the index to what a task's pool holds; return how many options were added and removed."""
+        """Bring the index to what a task's pool holds; return how many options were added and removed.
+
+        An option whose text has changed is both.
+        """
         if not pools(task):
             raise UserError("this task has no pool; its examples have options of their own, which are not indexed")
         before = len(self.index)
-        removed = self._fit_to(self.index, task, watch)
+        added = self._fit_to(self.index, task, watch)
         self.pool = None
-        return len(self.index) - before + removed, removed
+        return added, before + added - len(self.index)
 
     def _candidates(self, task: SelectionTask, watch: Watch) -> tuple[Pairs, Floats]:
         """Return the options worth a look, by example, and what is known of each."""
@@ -206,13 +209,14 @@ class Cascade(SelectionSystem):
         return self.pool
 
     def _fit_to(self, index: Index, task: SelectionTask, watch: Watch) -> int:
-        """Add what a task has and the index has not; remove what only the index has, and return how many."""
-        self._add_missing(index, task, watch)
+        """Add what a task has and the index has not, and return how many; remove what only the index has."""
+        added = self._add_missing(index, task, watch)
         gone = index.options()[index.kept()].join(task.options, on="id", how="anti")["id"]
-        return index.remove(gone.to_list())
+        index.remove(gone.to_list())
+        return added
 
-    def _add_missing(self, index: Index, task: SelectionTask, watch: Watch) -> None:
-        """Encode and add the options that an index has not."""
+    def _add_missing(self, index: Index, task: SelectionTask, watch: Watch) -> int:
+        """Encode and add the options that an index has not, or under another text; return how many."""
         options = task.options.select("id", "text").unique("id", maintain_order=True)
         if index.segments:
             options = options.join(index.options()[index.kept()], on=["id", "text"], how="anti", maintain_order="left")
@@ -222,6 +226,7 @@ class Cascade(SelectionSystem):
             weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
             index.remove(options["id"].to_list())  # the text of an id may have changed
             index.add(options, vectors, weights)
+        return options.height
 
     def _best(self, ranked: pl.DataFrame) -> pl.DataFrame:
         ordered = ranked.sort("example", "score", descending=[False, True], maintain_order=True)
