@@ -9,9 +9,9 @@ rejoinder train bi-encoder --task build/rankers/ubuntu/turns/train --dev build/r
 rejoinder predict build/rankers/models/bi-encoder --task build/rankers/ubuntu/subtask_1/test \
     --out build/rankers/runs/ubuntu/subtask_1/bi-encoder.json
 
-A recipe with other recipes as parts (stacked, cascade-bi ...) takes models in their places, trained once as above; its
-weights are learned on the subtask's own dev. hard-*, long-* and masked-* are by recipes of benchmarks/recipes, and no
-better.
+A recipe with other recipes as parts or as its teacher (stacked, cascade-bi, bi-encoder-taught ...) takes models in
+their places, trained once as above; its weights are learned on the subtask's own dev, those of a stack in a cascade on
+subtask 1's. hard-*, long-* and masked-* are by recipes of benchmarks/recipes, and no better.
 """
 
 import json
