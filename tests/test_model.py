@@ -64,12 +64,15 @@ def test_what_parts_need_is_said_before_any_is_trained(cli, tmp_path, save):
     for name, correct in (("blank", None), ("none", [])):
         answers = pl.lit(correct, dtype=pl.List(pl.UInt32))
         type(task)(task.examples.with_columns(correct=answers), task.options).save(tmp_path / name)
+    some = pl.when(pl.int_range(pl.len()) != 1).then("correct")
+    type(task)(task.examples.with_columns(correct=some), task.options).save(tmp_path / "some")
     recipe = save("both.yaml", "about: ''\nsystem: ensemble\nsettings: {members: [tfidf, bm25]}\n")
     arguments = ("train", recipe, "--task", tmp_path / "train", "--out", tmp_path / "m", "--work", tmp_path / "work")
     for more, message in (
         ((), "stacking learns its weights on dev"),
         (("--dev", tmp_path / "blank"), "blank: has no answers to choose by"),
         (("--dev", tmp_path / "none"), "none: has no answers to choose by"),
+        (("--dev", tmp_path / "some"), f"some: {task.examples['id'][1]}: correct: has no answer, unlike others"),
     ):
         code, _, err = cli(*arguments, *more)
         assert (code, message in err) == (2, True), err

@@ -1,5 +1,6 @@
 """Models: a folder that holds a trained system whole, with its recipe and a card that says what it learned from."""
 
+import hashlib
 import platform
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -92,7 +93,8 @@ def train_model(
     """
     spare = spare and work is not None
     system = make_system(given.recipe)
-    read_parts(given.recipe)  # a mistake should show before anything is trained
+    for part in read_parts(given.recipe):  # a mistake should show before anything is trained
+        _teacher_of(make_system(part))
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
         _check_votes(path, task, given.train)
@@ -123,14 +125,13 @@ def train_model(
         )
         system.check(lesson)
         _renew_work(own, card)
-        teachers = teachers or own / "teachers"
+        teachers, given_to_parts = teachers or own / "teachers", _given_to_parts(given, system)
         for number, source in enumerate(system.part_sources()):
-            part = _given_to_part(given, system, number)
-            _make_part(part, source, folder / _PARTS / str(number), lesson, spare, teachers)
+            _make_part(given_to_parts, source, folder / _PARTS / str(number), lesson, spare, teachers)
         system.parts = _load_parts(system, folder)
         teacher = system.teacher_source()
         if teacher is not None:
-            lesson = msgspec.structs.replace(lesson, teacher=_find_teacher(given, teacher, lesson, spare, teachers))
+            lesson = msgspec.structs.replace(lesson, teacher=_train_teacher(given, teacher, lesson, spare, teachers))
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
@@ -162,11 +163,11 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     return card, system
 
 
-def _given_to_part(given: Assignment, system: Any, number: int) -> Assignment:
-    if given.dev is None:
+def _given_to_parts(given: Assignment, system: Any) -> Assignment:
+    if given.dev is None or not system.part_sources():
         return given
     path, dev = given.dev
-    return msgspec.structs.replace(given, dev=(path, system.dev_of_part(number, dev, given.seed)))
+    return msgspec.structs.replace(given, dev=(path, system.dev_of_parts(dev, given.seed)))
 
 
 def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: bool, teachers: Path) -> None:
@@ -190,16 +191,17 @@ def _teacher_of(system: AnySystem) -> TeacherCard | None:
     return TeacherCard(made_of, fingerprint(Path(source)) if trained else None)
 
 
-def _find_teacher(given: Assignment, source: str, lesson: Any, spare: bool, teachers: Path) -> AnySystem:
+def _train_teacher(given: Assignment, source: str, lesson: Any, spare: bool, teachers: Path) -> AnySystem:
     """Return a trained system to learn from; a recipe is trained for the first who learns from it."""
     if is_model(source):
         return load_model(Path(source))[1]
-    recipe, name = read_recipe(source), Path(source).name.removesuffix(".yaml")
-    place, work = teachers / name, teachers / f"{name}.work"
-    if not place.exists() or read_yaml(place / CARD, ModelCard).recipe != recipe:
-        taught = msgspec.structs.replace(given, recipe=recipe)
-        train_model(taught, place, work, lesson.prepare_only, lesson.watch, spare, teachers)
-    return load_model(place)[1]
+    recipe = read_recipe(source)
+    made_of = msgspec.json.encode([recipe, read_parts(recipe), _teacher_of(make_system(recipe))])
+    name = f"{Path(source).stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
+    if not is_model(str(teachers / name)):
+        taught, work = msgspec.structs.replace(given, recipe=recipe), teachers / f"{name}.work"
+        train_model(taught, teachers / name, work, lesson.prepare_only, lesson.watch, spare, teachers)
+    return load_model(teachers / name)[1]
 
 
 def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:
@@ -248,8 +250,15 @@ def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> No
 
 
 def _check_answers(path: Path, task: Task) -> None:
-    if isinstance(task, SelectionTask) and not task.examples["correct"].list.len().sum():
+    if not isinstance(task, SelectionTask):
+        return
+    if not task.examples["correct"].list.len().sum():
         raise BadInputError(path, "has no answers to choose by; expected a correct option in some of its examples")
+    unknown = task.examples.filter(pl.col("correct").is_null())["id"]
+    if len(unknown):
+        raise BadInputError(
+            path, "has no answer, unlike others; none right would be an empty list", unknown[0], "correct"
+        )
 
 
 def _check_votes(path: Path, task: Task, train: tuple[Path, Task]) -> None:

@@ -36,6 +36,16 @@ class Shares(Noisy):
         return SelectionRun("shares", run.choices.with_columns(share))
 
 
+class Mistaken(Noisy):
+    """Puts the right option last."""
+
+    def predict(self, task, watch=unwatched):
+        run = super().predict(task)
+        return SelectionRun(
+            "mistaken", run.choices.with_columns(-pl.col("score")).reverse().sort("example", maintain_order=True)
+        )
+
+
 def task_of(examples, seed, without=0.2):
     rng = np.random.default_rng(seed)
     options = [rng.choice(100, OPTIONS, replace=False).tolist() for _ in range(examples)]
@@ -118,7 +128,10 @@ def test_it_is_saved_and_loaded(asked, tmp_path):
 def test_what_cannot_be_learned_is_said():
     with pytest.raises(UserError, match="learned on dev"):
         Abstain(Abstain.Settings("noisy")).check(Lesson(train=task_of(5, 1), work=Path("unused")))
-    with pytest.raises(UserError, match=r"no confidence reaches a precision of 1\.01"):
-        trained(task_of(200, seed=1), precision=1.01)
+    with pytest.raises(UserError, match=r"no confidence reaches a precision of 0\.9"):
+        trained(task_of(200, seed=1), ranker=Mistaken, precision=0.9)
+    for settings in ({"precision": 1.01}, {"share": -1}):
+        with pytest.raises(ValueError, match="expected 0 to 1"):
+            Abstain.Settings("noisy", **settings)
     with pytest.raises(UserError, match="nothing can be learned"):
         trained(task_of(50, seed=1, without=1.0))

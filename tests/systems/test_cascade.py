@@ -10,7 +10,7 @@ from rejoinder.measures.selection import score
 from rejoinder.sample import irc
 from rejoinder.systems.cascade import Cascade, _looks
 from rejoinder.systems.index import Index
-from rejoinder.systems.ranking import offered, rank_by_products
+from rejoinder.systems.ranking import draw_lists, offered, rank_by_products
 from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.words import count_words
@@ -148,16 +148,39 @@ def test_another_ranker_is_shown_what_was_found_and_not_the_pool(tasks, monkeypa
 
 def test_another_ranker_learns_from_lists_drawn_from_the_pool(tasks):
     cascade, dev = Cascade(Cascade.Settings(ranker="tfidf")), tasks[1]
-    assert cascade.dev_of_part(0, dev, seed=1) is dev
-    listed = cascade.dev_of_part(1, dev, seed=1)
+    listed = cascade.dev_of_parts(dev, seed=1)
     assert listed.options.height < dev.options.height
     assert listed.truth().correct.equals(dev.truth().correct)
-    sizes = listed.examples["options"].list.len()
-    assert 90 < sizes.min() <= sizes.max() == 100  # now and then the same is drawn twice
+    assert listed.examples["options"].list.len().unique().to_list() == [100]
     held = listed.examples.select(pl.col("options").list.contains(pl.col("correct").list.first()).all()).item()
     assert held
-    assert cascade.dev_of_part(1, dev, seed=1).examples.equals(listed.examples)
-    assert cascade.dev_of_part(1, listed, seed=1) is listed
+    assert cascade.dev_of_parts(dev, seed=1).examples.equals(listed.examples)
+    assert cascade.dev_of_parts(listed, seed=1) is listed
+
+
+def test_lists_hold_what_there_is(tasks):
+    pool = tasks[1]
+    small = msgspec.structs.replace(pool, examples=pool.examples.with_columns(correct=[0, 3]), options=pool.options[:7])
+    assert draw_lists(small, 100, seed=1).examples["options"].to_list() == [[*range(7)]] * small.examples.height
+    many = msgspec.structs.replace(pool, examples=pool.examples.with_columns(correct=list(range(30))))
+    assert draw_lists(many, 10, seed=1).examples["options"].list.len().unique().to_list() == [30]
+    shared = pl.int_range(pl.len()) < 50
+    mixed = msgspec.structs.replace(
+        pool,
+        examples=pool.examples.with_columns(options=[60, 61], correct=[61]),
+        options=pool.options.with_columns(shared=shared),
+    )
+    listed = draw_lists(mixed, 10, seed=1)
+    assert listed.shared == 0
+    assert listed.truth().correct.equals(mixed.truth().correct)
+    for rows in listed.examples["options"].to_list():
+        places = [int(place) for place in listed.options["id"].gather(rows).replace_strict(_places(pool))]
+        assert len(places) == 10
+        assert sum(place < 50 for place in places) == 8
+
+
+def _places(task):
+    return {option: place for place, option in enumerate(task.options["id"].to_list())}
 
 
 def test_options_of_their_own_are_ranked_too(cascade, tasks):

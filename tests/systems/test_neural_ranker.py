@@ -358,27 +358,74 @@ def test_a_teacher_is_trained_once_and_left_behind(tasks, tmp_path, monkeypatch)
     for _ in range(2):
         with pytest.raises(Prepared) as stopped:
             trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
-        assert str(stopped.value) == str(tmp_path / "w" / "teachers" / "teacher.work" / "stage_1")
+        assert Path(str(stopped.value)).match("w/teachers/teacher-*.work/stage_1")
     training.train(Path(str(stopped.value)))
     with pytest.raises(Prepared) as stopped:
         trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
     assert str(stopped.value) == str(tmp_path / "w" / "stage_1")
-    written = (tmp_path / "w" / "teachers" / "teacher" / "weights.safetensors").stat().st_mtime_ns
+    (weights,) = (tmp_path / "w" / "teachers").glob("*/weights.safetensors")
+    before = weights.stat().st_mtime_ns
     trained(tasks, made, tmp_path / "out", work=tmp_path / "w")
-    assert (tmp_path / "w" / "teachers" / "teacher" / "weights.safetensors").stat().st_mtime_ns == written
+    assert weights.stat().st_mtime_ns == before
     assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 1
 
 
-def test_members_of_a_stack_share_a_teacher(tasks, tmp_path):
-    (tmp_path / "teacher.yaml").write_text(json.dumps(msgspec.to_builtins(recipe("bilinear"))))
-    members = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
-    for member in members:
-        member.write_text(json.dumps(msgspec.to_builtins(taught(tmp_path / "teacher.yaml", 0.5))))
-    settings = {"members": [str(member) for member in members], "method": "ranks"}
-    both = Recipe(about="a test", system="ensemble", settings=settings, name="both")
-    trained(tasks, both, tmp_path / "out", work=tmp_path / "w")
-    assert {found.parent for found in (tmp_path / "w").rglob("teacher")} == {tmp_path / "w" / "teachers"}
+def written(path, made):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(msgspec.to_builtins(made)))
+    return str(path)
+
+
+def stack_of(*members):
+    return Recipe(about="a test", system="ensemble", settings={"members": members, "method": "ranks"}, name="stack")
+
+
+@pytest.mark.parametrize(("folders", "teachers"), [(("a", "a"), 1), (("a", "b"), 2)])
+def test_members_of_a_stack_share_a_teacher(tasks, tmp_path, folders, teachers):
+    written(tmp_path / "a" / "teacher.yaml", recipe("bilinear"))
+    written(tmp_path / "b" / "teacher.yaml", recipe("dot", "gru"))
+    members = [
+        written(tmp_path / f"{number}.yaml", taught(tmp_path / folder / "teacher.yaml", 0.5))
+        for number, folder in enumerate(folders)
+    ]
+    trained(tasks, stack_of(*members), tmp_path / "out", work=tmp_path / "w")
+    assert len(list((tmp_path / "w" / "teachers").glob("*/model.yaml"))) == teachers
+    assert not list((tmp_path / "w").glob("part_*/teachers"))
     assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 2
+
+
+def test_who_learned_from_another_is_another_teacher(tasks, tmp_path):
+    middle = written(tmp_path / "b" / "teacher.yaml", taught(tmp_path / "a" / "teacher.yaml", 0.5))
+    stack = stack_of(written(tmp_path / "member.yaml", taught(middle, 0.5)))
+    for kind in ("bag", "gru"):  # the recipe of the one in the middle stays the same
+        written(tmp_path / "a" / "teacher.yaml", recipe("dot", kind))
+        for _ in range(2):
+            with pytest.raises(Prepared) as stopped:
+                trained(tasks, stack, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
+            training.train(Path(str(stopped.value)))
+        with pytest.raises(Prepared, match="part_0"):
+            trained(tasks, stack, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
+    assert len(list((tmp_path / "w" / "teachers").glob("*/model.yaml"))) == 4
+
+
+def test_a_member_that_cannot_be_taught_shows_before_another_is_trained(tasks, tmp_path):
+    first = written(tmp_path / "one.yaml", recipe("dot"))
+    second = written(tmp_path / "two.yaml", taught("late-encoder", 0.5))
+    with pytest.raises(UserError, match="late-encoder cannot teach"):
+        trained(tasks, stack_of(first, second), tmp_path / "out", work=tmp_path / "w")
+    assert not (tmp_path / "w").exists()
+
+
+def test_none_of_one_option_can_be_learned_with_a_network(tasks, tmp_path):
+    trained(tasks, recipe("dot"), tmp_path / "ranker")
+    own = list(cuts(40, 3))
+    lonely = build_task(own, [cut.replies for cut in own], 1, without_answer=0.5, seed=3)
+    lonely.save(tmp_path / "lonely")
+    made = Recipe(about="a test", system="abstain", settings={"ranker": str(tmp_path / "ranker")}, name="none")
+    given = Assignment(recipe=made, train=tasks["train"], dev=(tmp_path / "lonely", lonely))
+    train_model(given, tmp_path / "out")
+    run = predict(*load_model(tmp_path / "out"), tmp_path / "lonely", lonely)
+    assert run.choices.group_by("example").len()["len"].unique().to_list() == [2]
 
 
 @pytest.mark.parametrize("members", [("unsaid", "bm25"), ("bm25", "late.yaml")])
@@ -396,7 +443,7 @@ def test_a_stack_that_searches_no_pool_learns_from_lists_to_rank_in_a_cascade(tm
     settings = {"encoder": "dot.yaml", "ranker": "stacked.yaml", "found": 30}
     trained(pools, Recipe(about="a test", system="cascade", settings=settings, name="c"), tmp_path / "out")
     run = predict(*load_model(tmp_path / "out"), *pools["dev"])
-    assert score(run, pools["dev"][1].truth(), ["R@10"])["R@10"].mean() > 0.5
+    assert score(run, pools["dev"][1].truth(), ["R@10"])["R@10"].mean() > 0.3  # 0.06 at random
     with pytest.raises(UserError, match=r"searches no pool|own options alone"):
         trained(pools, msgspec.structs.replace(stacked, name="s"), tmp_path / "alone")
 
@@ -436,11 +483,9 @@ def test_another_teacher_is_not_mistaken_for_the_old_one(tasks, tmp_path, compla
         hidden = tmp_path / ".third.part" / "work"
         with pytest.raises(Prepared):
             trained(tasks, taught(source, 0.5), tmp_path / "third", prepare_only=True)
-        settings = json.loads((hidden / "teachers" / "teacher.work" / "stage_1" / "learner.json").read_text())[
-            "settings"
-        ]
-        assert settings["network"]["match"] == match
-        training.train(hidden / "teachers" / "teacher.work" / "stage_1")
+        (stage,) = hidden.glob("teachers/teacher-*.work/stage_1")
+        assert json.loads((stage / "learner.json").read_text())["settings"]["network"]["match"] == match
+        training.train(stage)
 
 
 def test_a_part_that_was_changed_after_an_interruption_is_trained_anew(tasks, tmp_path):

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.arrays import read_arrays, write_arrays
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import narrowed
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, strengths
@@ -54,6 +54,10 @@ class Abstain(SelectionSystem):
         share: float = 0.2
         """How many examples have no right option, where dev has none of that kind."""
 
+        def __post_init__(self) -> None:
+            """Refuse what is no share."""
+            expect_share(self, "share", *(["precision"] if self.precision is not None else []))
+
     learned: Learned
 
     def part_sources(self) -> tuple[str, ...]:
@@ -80,6 +84,8 @@ class Abstain(SelectionSystem):
         correct = is_correct(run.choices, dev.truth().correct)
         answered = run.choices.filter(correct).select("example")
         others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
+        if not others.height:
+            return _Seen(run, correct, SelectionRun("", others))
         return _Seen(run, correct, self.parts[0].predict(narrowed(dev, others), watch))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:

@@ -38,8 +38,8 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
-LISTED = 100
-"""Options of each list that a ranker learns from where dev has a pool, as many as in DSTC7's subtask 1."""
+_LISTED = 100
+"""Options of each list that parts learn from where dev has a pool, as many as in DSTC7's subtask 1."""
 _AT_ONCE = 1000
 """Examples whose candidates are held in memory together."""
 
@@ -83,9 +83,9 @@ class Cascade(SelectionSystem):
         """Return the encoder and the ranker."""
         return tuple(source for source in (self.settings.encoder, self.settings.ranker) if source is not None)
 
-    def dev_of_part(self, number: int, dev: SelectionTask, seed: int) -> SelectionTask:
-        """Let the ranker, which will never see a pool, learn from lists."""
-        return draw_lists(dev, LISTED, seed) if number == 1 else dev
+    def dev_of_parts(self, dev: SelectionTask, seed: int) -> SelectionTask:
+        """Let the parts learn from lists: the ranker will never see a pool, and networks are checked on lists."""
+        return draw_lists(dev, _LISTED, seed)
 
     @property
     def encoder(self) -> Encoder:

@@ -58,23 +58,25 @@ def pools(task: SelectionTask) -> list[tuple[Rows, int]]:
 
 
 def draw_lists(task: SelectionTask, count: int, seed: int) -> SelectionTask:
-    """Return the task with lists in the place of a pool: each example's right options among others drawn from it."""
-    if not task.examples["options"].null_count():
+    """Return the task with lists in the place of a pool: each example's right and own options, others drawn from it."""
+    if not pools(task):
         return task
     rng = np.random.default_rng(seed)
     lists = []
     for own, correct in task.examples.select("options", "correct").iter_rows():
-        right = np.array(correct or [], dtype=np.intp)
-        others = rng.integers(task.options.height, size=max(1, count - len(right)))
-        lists.append(np.union1d(right, others) if own is None else np.array(own, dtype=np.intp))
+        size = task.options.height if own is None else task.shared
+        kept = np.union1d(own or [], correct or []).astype(np.intp)
+        drawn = rng.choice(size, min(count, size), replace=False)
+        others = drawn[~np.isin(drawn, kept)][: max(0, count - len(kept))]
+        lists.append(np.union1d(kept, others))
     used = np.unique(np.concatenate(lists))
 
     def renumbered(rows: Iterable[Any]) -> pl.Series:
         return pl.Series([np.searchsorted(used, few).tolist() for few in rows], dtype=pl.List(pl.UInt32))
 
-    correct = task.examples["correct"].fill_null([]).to_list()
-    examples = task.examples.with_columns(options=renumbered(lists), correct=renumbered(correct))
-    return msgspec.structs.replace(task, examples=examples, options=task.options[used])
+    correct = renumbered(task.examples["correct"].fill_null([]).to_list())
+    examples = task.examples.with_columns(options=renumbered(lists), correct=correct)
+    return msgspec.structs.replace(task, examples=examples, options=task.options.select("id", "text")[used])
 
 
 def narrowed(task: SelectionTask, kept: pl.DataFrame) -> SelectionTask:

@@ -60,8 +60,8 @@ class System(ABC, Generic[TaskT, RunT]):
         """Return which recipes or models this system is made of; recipes learn from the same lesson, before it."""
         return ()
 
-    def dev_of_part(self, number: int, dev: TaskT, seed: int) -> TaskT:
-        """Return what the part of this number is to learn from as dev, if not from the lesson's own."""
+    def dev_of_parts(self, dev: TaskT, seed: int) -> TaskT:
+        """Return what the parts are to learn from as dev, if not from the lesson's own."""
         return dev
 
     def teacher_source(self) -> str | None:
