@@ -5,7 +5,7 @@ import platform
 import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -40,6 +40,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a dialogue to judge."""
     chinese: bool | None = None
     """Whether dialogues to judge are in Chinese."""
+    drawn: bool = False
+    """Whether lists were drawn from its pool."""
 
 
 class TeacherCard(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,7 +75,16 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[Path, Task] | None = None
     """Dialogues to judge that are learned from as well."""
     dev: tuple[Path, Task] | None = None
+    drawn: bool = False
+    """Whether dev has lists that were drawn from its pool."""
     seed: int = 0
+
+
+class _Shared(NamedTuple):
+    """Recipes that are trained once for all parts of a training that are made of them or taught by them."""
+
+    folder: Path
+    made: set[str]
 
 
 def train_model(
@@ -83,13 +94,12 @@ def train_model(
     prepare_only: bool = False,
     watch: Watch = unwatched,
     spare: bool = True,
-    teachers: Path | None = None,
+    shared: _Shared | None = None,
 ) -> ModelCard:
     """Train a system and write the model's folder, whole or not at all.
 
     An interrupted training goes on from the folder `work`, by default a hidden one beside `out` that is removed in
-    the end. A folder in which something else was trained is refused, or emptied without `spare`. Who has to be trained
-    to teach stays in `teachers`, by default a folder in `work`: parts with the same teacher share it.
+    the end. A folder in which something else was trained is refused, or emptied without `spare`.
     """
     spare = spare and work is not None
     system = make_system(given.recipe)
@@ -105,7 +115,7 @@ def train_model(
         seed=given.seed,
         train=_source(*given.train),
         also=_source(*given.also) if given.also else None,
-        dev=_source(*given.dev) if given.dev else None,
+        dev=msgspec.structs.replace(_source(*given.dev), drawn=given.drawn) if given.dev else None,
         teacher=_teacher_of(system),
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
@@ -125,13 +135,16 @@ def train_model(
         )
         system.check(lesson)
         _renew_work(own, card)
-        teachers, given_to_parts = teachers or own / "teachers", _given_to_parts(given, system)
+        shared = shared or _Shared(own / "made", set())
+        given_to_parts = _given_to_parts(given, system)
         for number, source in enumerate(system.part_sources()):
-            _make_part(given_to_parts, source, folder / _PARTS / str(number), lesson, spare, teachers)
+            made = _made(given_to_parts, source, lesson, spare, shared)
+            shutil.copytree(made, folder / _PARTS / str(number))  # the model is self-contained
         system.parts = _load_parts(system, folder)
         teacher = system.teacher_source()
         if teacher is not None:
-            lesson = msgspec.structs.replace(lesson, teacher=_train_teacher(given, teacher, lesson, spare, teachers))
+            made = _made(given, teacher, lesson, spare, shared)
+            lesson = msgspec.structs.replace(lesson, teacher=load_model(made)[1])
         with needed_extra(given.recipe.name):
             system.fit(lesson)
         system.save(folder)
@@ -167,16 +180,22 @@ def _given_to_parts(given: Assignment, system: Any) -> Assignment:
     if given.dev is None or not system.part_sources():
         return given
     path, dev = given.dev
-    return msgspec.structs.replace(given, dev=(path, system.dev_of_parts(dev, given.seed)))
+    listed = system.dev_of_parts(dev, given.seed)
+    return msgspec.structs.replace(given, dev=(path, listed), drawn=given.drawn or listed is not dev)
 
 
-def _make_part(given: Assignment, source: str, place: Path, lesson: Any, spare: bool, teachers: Path) -> None:
-    """Copy a trained model, or train a recipe, so that the model it becomes part of is self-contained."""
+def _made(given: Assignment, source: str, lesson: Any, spare: bool, shared: _Shared) -> Path:
+    """Return the folder of a trained model: the one that is named, or that of a recipe, which is trained only once."""
     if is_model(source):
-        shutil.copytree(source, place)
-        return
-    part = msgspec.structs.replace(given, recipe=read_recipe(source))
-    train_model(part, place, lesson.work / f"part_{place.name}", lesson.prepare_only, lesson.watch, spare, teachers)
+        return Path(source)
+    recipe = read_recipe(source)
+    made_of = msgspec.json.encode([recipe, read_parts(recipe), _teacher_of(make_system(recipe)), given.drawn])
+    name = f"{Path(source).stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
+    if name not in shared.made:
+        part, work = msgspec.structs.replace(given, recipe=recipe), shared.folder / f"{name}.work"
+        train_model(part, shared.folder / name, work, lesson.prepare_only, lesson.watch, spare, shared)
+        shared.made.add(name)
+    return shared.folder / name
 
 
 def _teacher_of(system: AnySystem) -> TeacherCard | None:
@@ -189,19 +208,6 @@ def _teacher_of(system: AnySystem) -> TeacherCard | None:
     system.expect_teacher(source, make_system(recipe))
     made_of = (recipe,) if trained else (recipe, *read_parts(recipe))
     return TeacherCard(made_of, fingerprint(Path(source)) if trained else None)
-
-
-def _train_teacher(given: Assignment, source: str, lesson: Any, spare: bool, teachers: Path) -> AnySystem:
-    """Return a trained system to learn from; a recipe is trained for the first who learns from it."""
-    if is_model(source):
-        return load_model(Path(source))[1]
-    recipe = read_recipe(source)
-    made_of = msgspec.json.encode([recipe, read_parts(recipe), _teacher_of(make_system(recipe))])
-    name = f"{Path(source).stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
-    if not is_model(str(teachers / name)):
-        taught, work = msgspec.structs.replace(given, recipe=recipe), teachers / f"{name}.work"
-        train_model(taught, teachers / name, work, lesson.prepare_only, lesson.watch, spare, teachers)
-    return load_model(teachers / name)[1]
 
 
 def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:

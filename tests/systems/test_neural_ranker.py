@@ -358,12 +358,12 @@ def test_a_teacher_is_trained_once_and_left_behind(tasks, tmp_path, monkeypatch)
     for _ in range(2):
         with pytest.raises(Prepared) as stopped:
             trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
-        assert Path(str(stopped.value)).match("w/teachers/teacher-*.work/stage_1")
+        assert Path(str(stopped.value)).match("w/made/teacher-*.work/stage_1")
     training.train(Path(str(stopped.value)))
     with pytest.raises(Prepared) as stopped:
         trained(tasks, made, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
     assert str(stopped.value) == str(tmp_path / "w" / "stage_1")
-    (weights,) = (tmp_path / "w" / "teachers").glob("*/weights.safetensors")
+    (weights,) = (tmp_path / "w" / "made").glob("teacher-*.work/stage_1/weights.safetensors")
     before = weights.stat().st_mtime_ns
     trained(tasks, made, tmp_path / "out", work=tmp_path / "w")
     assert weights.stat().st_mtime_ns == before
@@ -389,9 +389,21 @@ def test_members_of_a_stack_share_a_teacher(tasks, tmp_path, folders, teachers):
         for number, folder in enumerate(folders)
     ]
     trained(tasks, stack_of(*members), tmp_path / "out", work=tmp_path / "w")
-    assert len(list((tmp_path / "w" / "teachers").glob("*/model.yaml"))) == teachers
-    assert not list((tmp_path / "w").glob("part_*/teachers"))
+    assert len(list((tmp_path / "w").rglob("teacher-*/model.yaml"))) == teachers
     assert len(list((tmp_path / "out").rglob("*.safetensors"))) == 2
+
+
+def test_what_is_a_part_and_a_teacher_is_trained_once(tasks, tmp_path):
+    part = written(tmp_path / "part.yaml", recipe("dot"))
+    both = stack_of(part, written(tmp_path / "member.yaml", taught(part, 0.5)))
+    card = trained(tasks, both, tmp_path / "out", work=tmp_path / "w")
+    assert len(list((tmp_path / "w").rglob("part-*/history.json"))) == 1
+    pooled = msgspec.structs.replace(
+        both, system="cascade", settings={"encoder": part, "ranker": str(tmp_path / "member.yaml")}
+    )
+    trained(tasks, pooled, tmp_path / "pooled", work=tmp_path / "v")
+    assert len(list((tmp_path / "v").rglob("part-*/history.json"))) == 1
+    assert not card.dev.drawn
 
 
 def test_who_learned_from_another_is_another_teacher(tasks, tmp_path):
@@ -403,9 +415,9 @@ def test_who_learned_from_another_is_another_teacher(tasks, tmp_path):
             with pytest.raises(Prepared) as stopped:
                 trained(tasks, stack, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
             training.train(Path(str(stopped.value)))
-        with pytest.raises(Prepared, match="part_0"):
+        with pytest.raises(Prepared, match="member-"):
             trained(tasks, stack, tmp_path / "out", work=tmp_path / "w", prepare_only=True)
-    assert len(list((tmp_path / "w" / "teachers").glob("*/model.yaml"))) == 4
+    assert len(list((tmp_path / "w" / "made").glob("teacher-*/model.yaml"))) == 4
 
 
 def test_a_member_that_cannot_be_taught_shows_before_another_is_trained(tasks, tmp_path):
@@ -442,6 +454,7 @@ def test_a_stack_that_searches_no_pool_learns_from_lists_to_rank_in_a_cascade(tm
     Path("stacked.yaml").write_text(json.dumps(msgspec.to_builtins(stacked)))
     settings = {"encoder": "dot.yaml", "ranker": "stacked.yaml", "found": 30}
     trained(pools, Recipe(about="a test", system="cascade", settings=settings, name="c"), tmp_path / "out")
+    assert all(load_model(tmp_path / "out" / "parts" / part)[0].dev.drawn for part in "01")
     run = predict(*load_model(tmp_path / "out"), *pools["dev"])
     assert score(run, pools["dev"][1].truth(), ["R@10"])["R@10"].mean() > 0.3  # 0.06 at random
     with pytest.raises(UserError, match=r"searches no pool|own options alone"):
@@ -483,7 +496,7 @@ def test_another_teacher_is_not_mistaken_for_the_old_one(tasks, tmp_path, compla
         hidden = tmp_path / ".third.part" / "work"
         with pytest.raises(Prepared):
             trained(tasks, taught(source, 0.5), tmp_path / "third", prepare_only=True)
-        (stage,) = hidden.glob("teachers/teacher-*.work/stage_1")
+        (stage,) = hidden.glob("made/teacher-*.work/stage_1")
         assert json.loads((stage / "learner.json").read_text())["settings"]["network"]["match"] == match
         training.train(stage)
 
@@ -496,8 +509,8 @@ def test_a_part_that_was_changed_after_an_interruption_is_trained_anew(tasks, tm
     both = Recipe(about="a test", system="ensemble", settings=settings, name="both")
     with pytest.raises(Prepared):
         trained(tasks, both, tmp_path / "out", prepare_only=True)
-    first = tmp_path / ".out.part" / "work" / "part_0"
-    training.train(first / "stage_1")
+    (stage,) = tmp_path.glob(".out.part/work/made/one-*.work/stage_1")
+    training.train(stage)
     sources[0].write_text(json.dumps(msgspec.to_builtins(recipe("bilinear"))))
     trained(tasks, both, tmp_path / "out")
     learner = json.loads((tmp_path / "out" / "parts" / "0" / "learner.json").read_text())
