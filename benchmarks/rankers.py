@@ -22,6 +22,7 @@ from benchmarks.measuring import PYTHON, run
 from benchmarks.results import Goal, Section, Table
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.evaluation import Request, evaluate
+from rejoinder.measures.measure import Scores
 from rejoinder.model import Assignment, load_model, predict, train_model
 from rejoinder.recipe import read_recipe
 from rejoinder.runs.convert import write_run
@@ -138,8 +139,8 @@ def _where_answered(corpus: str, comparison: Comparison) -> str:
     """Say how the rankers below those of NONE do where an option is right: these dialogues are not subtask 1's."""
     examples = load_task(FOLDER / corpus / "subtask_4" / TESTS[corpus]).examples
     answered = examples["correct"].list.len().fill_null(0).to_numpy() > 0
-    by = next(by for by in comparison.measures if by.measure.name == "DSTC7")
-    means = {name: by.scores.values[place, answered].mean() for place, name in enumerate(by.scores.runs)}
+    scores = _scores(comparison, "DSTC7")
+    means = dict(zip(scores.runs, scores.values[:, answered].mean(axis=1), strict=True))
     found = ", ".join(f"{name} {means[name]:.3f}" for name in NONE.values() if name in means)
     return f"DSTC7 of rankers that know no NONE, on the {answered.sum()} lists that hold a right option: {found}."
 
@@ -174,8 +175,7 @@ def _speeds() -> dict[str, float]:
 
 def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
     first, second, fourth, fifth = (compared["ubuntu", subtask] for subtask in (1, 2, 4, 5))
-    ours = [run for run in first.measures[0].scores.runs if run != PEER]
-    best = max(ours, key=lambda run: min(_of(first, name, run) / aim for name, aim in AIMS.items()))
+    best = max(_ours(first), key=lambda run: min(_of(first, name, run) / aim for name, aim in AIMS.items()))
     goals = [
         Goal(
             f"{name} at least {aim:.2f}, by one recipe (the best here: {best})", *_reached(_of(first, name, best), aim)
@@ -216,10 +216,18 @@ def _reached(value: float, aim: float) -> tuple[str, bool]:
 
 def _best(comparison: Comparison, measure: str, without: tuple[str, ...] = ()) -> float:
     """Return what the best of our own runs reaches, or of those that have none of these in their names."""
-    names = [run for run in comparison.measures[0].scores.runs if run != PEER]
-    return max(_of(comparison, measure, run) for run in names if not any(part in run for part in without))
+    names = [run for run in _ours(comparison) if not any(part in run for part in without)]
+    return max(_of(comparison, measure, run) for run in names)
+
+
+def _ours(comparison: Comparison) -> list[str]:
+    return [run for run in comparison.runs if run != PEER]
 
 
 def _of(comparison: Comparison, measure: str, run: str) -> float:
-    by = next(by for by in comparison.measures if by.measure.name == measure)
-    return float(by.scores.means[by.scores.runs.index(run)])
+    scores = _scores(comparison, measure)
+    return float(scores.means[scores.runs.index(run)])
+
+
+def _scores(comparison: Comparison, measure: str) -> Scores:
+    return next(by.scores for by in comparison.measures if by.measure.name == measure)

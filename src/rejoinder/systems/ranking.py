@@ -62,9 +62,9 @@ def draw_lists(task: SelectionTask, count: int, seed: int) -> SelectionTask:
     if not pools(task):
         return task
     rng = np.random.default_rng(seed)
-    lists = []
+    lists, whole, shared = [], task.options.height, task.shared
     for own, correct in task.examples.select("options", "correct").iter_rows():
-        size = task.options.height if own is None else task.shared
+        size = whole if own is None else shared
         kept = np.union1d(own or [], correct or []).astype(np.intp)
         drawn = rng.choice(size, min(count, size), replace=False)
         others = drawn[~np.isin(drawn, kept)][: max(0, count - len(kept))]
