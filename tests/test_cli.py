@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from rejoinder import __version__
-from rejoinder.cli import app
+from rejoinder.cli import app, main
 from rejoinder.cli.app import ORDER
 from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.sample import helpdesk
@@ -436,3 +436,19 @@ def test_a_terminal_without_arrows_gets_question_marks(selection_files):
         capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True,
     )  # fmt: skip
     assert b"R@1 ?" in done.stdout
+
+
+def test_out_of_memory_is_one_line(monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+
+    def greedy():
+        torch.empty(2**46)
+
+    monkeypatch.setattr("rejoinder.cli.app", greedy)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == "error: out of memory; this needs more than there is\n"
+    monkeypatch.setattr("rejoinder.cli.app", lambda: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        main()

@@ -1,10 +1,11 @@
 import json
 
 import polars as pl
+import pytest
 
 from rejoinder.model import load_model
 from rejoinder.systems.retrieval import Bm25
-from rejoinder.tasks import dialeval
+from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.tasks.judgement_folder import save_judgement_task
@@ -77,6 +78,29 @@ def test_what_parts_need_is_said_before_any_is_trained(cli, tmp_path, save):
         code, _, err = cli(*arguments, *more)
         assert (code, message in err) == (2, True), err
         assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("encoder", ["bm25", "late-encoder", "cross-encoder", "poly-encoder", "esim"])
+def test_what_cannot_search_is_refused_before_it_is_trained(cli, tmp_path, save, encoder):
+    a_task(tmp_path / "train")
+    recipe = save("search.yaml", f"about: ''\nsystem: cascade\nsettings: {{encoder: {encoder}}}\n")
+    task, work = tmp_path / "train", tmp_path / "work"
+    code, _, err = cli("train", recipe, "--task", task, "--dev", task, "--out", tmp_path / "m", "--work", work)
+    assert (code, err) == (2, f"error: {encoder} has no vectors to search by; a bi-encoder or minilm has\n")
+    assert not work.exists()
+
+
+def test_a_card_knows_the_pool(cli, tmp_path, save):
+    task = a_task(tmp_path / "train")
+    pooled = task.examples.with_columns(options=pl.lit(None, dtype=pl.List(pl.UInt32)))
+    dstc7.write_examples(tmp_path / "examples.json", dstc7.to_examples(type(task)(pooled, task.options), "train", 2))
+    cards = []
+    for name, options in (("all", task.options), ("again", task.options), ("fewer", task.options.head(39))):
+        dstc7.write_pool(tmp_path / name, options)
+        examples, model = tmp_path / "examples.json", tmp_path / f"{name}.model"
+        assert cli("train", "bm25", "--task", examples, "--pool", tmp_path / name, "--out", model)[0] == 0
+        cards.append(load_model(model)[0].train)
+    assert cards[0] == cards[1] != cards[2]
 
 
 def test_a_folder_to_work_in_that_cannot_be_made_is_named(cli, tmp_path, save):

@@ -76,9 +76,21 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
         ),
         (
             "neural-ranker",
-            {"stages": [{"hard": 0.5}]},
+            {"stages": [{"hard": 0.5, "negatives": 2}]},
             "stage 1 has hard negatives; expected a stage before it that finds them",
         ),
+        (
+            "neural-ranker",
+            {"stages": [{}, {"hard": 0.5, "negatives": 1}]},
+            "hard is 0.5 of 1 negatives: none; expected more of either - at `settings.stages[1]`",
+        ),
+        (
+            "neural-ranker",
+            {"stages": [{"loss": "binary", "negatives": 5}]},
+            "loss is binary, which takes one wrong reply of the batch; expected no negatives - at `settings.stages[0]`",
+        ),
+        ("sentence-encoder", {"longest": 2}, "longest is 2; expected 3 or more"),
+        ("sentence-encoder", {"batch": 0}, "batch is 0; expected 1 or more"),
         ("neural-ranker", {"stages": [{"hard": 2.0}]}, "hard is 2.0; expected 0 to 1 - at `settings.stages[0]`"),
         (
             "neural-ranker",

@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 
 from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
-from rejoinder.training import Training, load_arrays, load_weights, prepare, rate_factor, train  # noqa: E402
+from rejoinder.training import Training, load_arrays, load_weights, prepare, rate_factor, step_places, train  # noqa: E402
 
 
 class Line:
@@ -105,6 +105,23 @@ def test_accumulated_batches_make_fewer_steps(work):
     assert json.loads((folder / training.HISTORY).read_text())[-1]["step"] == 6 * 2
 
 
+def test_the_rate_falls_until_the_last_step_where_checks_cut_sums_short(work, monkeypatch):
+    settings = replace(SETTINGS, accumulate=3, schedule="linear")
+    assert step_places(settings, 8) == [3, 4, 6, 8]
+    asked = []
+    monkeypatch.setattr(training, "rate_factor", lambda settings, step, steps: asked.append((step, steps)) or 1.0)
+    train(work("steps", settings))
+    assert asked[::2] == [(step, 24) for step in range(24)]  # two groups of parameters each
+
+
+def test_a_step_takes_the_mean_of_its_batches_however_few(work, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Line, "loss", lambda self, batch: self.network[0].weight.sum())  # a gradient of one each
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda parameters, norm: seen.append(next(parameters).grad.mean()))
+    train(work("means", replace(SETTINGS, accumulate=3)))
+    assert seen == pytest.approx([1.0] * 24)
+
+
 def test_training_stops_when_dev_no_longer_improves(work, monkeypatch):
     scores = iter([0.1, 0.3, 0.2, 0.25, 0.9])
     monkeypatch.setattr(Line, "evaluate", lambda self: next(scores))
@@ -163,10 +180,39 @@ def test_the_rate_rises_then_falls():
     assert rate_factor(Training(), 50, 100) == 1
 
 
-def test_the_loop_needs_torch_and_numpy_alone():
-    code = "import sys, rejoinder.training; print([m for m in ('msgspec', 'polars', 'scipy') if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+SLOPE = """
+import torch
+from rejoinder.training import load_arrays
+
+class Slope:
+    def __init__(self, settings, folder, seed, device):
+        self.network, self.x = torch.nn.Linear(1, 1), torch.tensor(load_arrays(folder)["x"]).unsqueeze(1)
+
+    def batches(self, epoch):
+        return [slice(0, 8), slice(8, 16)]
+
+    def loss(self, batch):
+        return (self.network(self.x[batch]) - 3 * self.x[batch]).square().mean()
+
+    def evaluate(self):
+        return None
+"""
+
+
+@pytest.mark.parametrize("missing", ["", "safetensors"])
+def test_the_loop_needs_torch_numpy_and_safetensors_alone(tmp_path, missing):
+    (tmp_path / "slope.py").write_text(SLOPE)
+    prepare(tmp_path / "work", "slope:Slope", {}, Training(epochs=2), 1, {"x": np.arange(16, dtype=np.float32)})
+    others = ("accelerate", "msgspec", "polars", "scipy", "transformers", missing)
+    without = f"import sys; sys.modules.update(dict.fromkeys({others}))"
+    code = f"{without}; from rejoinder.training import _main; _main(['work'])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert found.returncode == (2 if missing else 0), found.stderr
+    assert (tmp_path / "work" / training.WEIGHTS).is_file() != bool(missing)
+    if missing:  # told before anything is trained
+        assert found.stdout == ""
+        assert found.stderr.startswith("error: ")
+        assert found.stderr.count("\n") == 1
 
 
 def test_a_folder_where_nothing_was_prepared_is_named(tmp_path):

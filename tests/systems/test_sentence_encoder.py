@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import subprocess
@@ -94,6 +95,8 @@ def test_a_model_holds_its_encoder(encoder, tmp_path):
     shutil.copytree(pretrained_source("minilm"), source)
     settings = SentenceEncoder.Settings(path=str(source))
     SentenceEncoder(settings).save(model)
+    encoder.save(tmp_path)  # the packaged one, too
+    assert {path.name for path in tmp_path.glob("encoder/*")} == {path.name for path in model.glob("encoder/*")}
     shutil.rmtree(source)
     again = SentenceEncoder(settings)
     again.load(model)
@@ -101,3 +104,14 @@ def test_a_model_holds_its_encoder(encoder, tmp_path):
     (tmp_path / "copy").mkdir()
     again.save(tmp_path / "copy")
     assert sorted(path.name for path in tmp_path.glob("copy/*/*")) == sorted(path.name for path in model.glob("*/*"))
+
+
+def test_an_encoder_that_cannot_read_so_is_named(encoder, tmp_path):
+    with pytest.raises(UserError, match="2000 tokens are to be read at once; this encoder reads no more than 512"):
+        SentenceEncoder(SentenceEncoder.Settings(longest=2000)).encode_replies(TEXTS)
+    source = tmp_path / "bare"
+    shutil.copytree(pretrained_source("minilm"), source)
+    tokenizer = json.loads((source / "tokenizer.json").read_text())
+    (source / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
+    with pytest.raises(UserError, match="bare: its tokeniser puts no marks around a text"):
+        SentenceEncoder(SentenceEncoder.Settings(path=str(source))).encode_replies(TEXTS)

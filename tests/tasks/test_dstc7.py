@@ -109,6 +109,20 @@ def test_a_task_of_a_pool(save):
     assert task.truth().correct.rows() == [(0, "A")]
 
 
+def test_an_option_of_a_pool_has_the_pools_text(save, tmp_path, complaint):
+    said = [{"candidate-id": "A", "utterance": "say   A"}]
+    examples = save("f", [record(options_for_next=[], options_for_correct_answers=said)])
+    task = dstc7.read_task(examples, save("pool", "B\tsay B\nA\tsay A\n"))
+    assert task.options.rows() == [("B", "say B"), ("A", "say A")]
+    assert task.examples["correct"].to_list() == [[1]]
+    told = complaint(dstc7.read_task, examples, save("other", "A\tsay nothing\n"))
+    assert told == "f: candidate 'A' has another utterance in the pool"
+
+    odd = dstc7.read_task(examples)  # what is written is read back, though a pool's lines have single spaces
+    dstc7.write_pool(tmp_path / "written", odd.options)
+    assert dstc7.read_task(examples, tmp_path / "written").options.height == 1
+
+
 def test_records_of_a_task(save, tmp_path):
     task = dstc7.read_task(save("f", [record(profile=None), record(2, profile=None, options_for_correct_answers=None)]))
     dstc7.write_examples(tmp_path / "again", dstc7.to_examples(task, "train", 1))

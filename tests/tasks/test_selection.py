@@ -88,6 +88,22 @@ def test_an_option_without_id_or_text(tmp_path, complaint):
     assert complaint(load_selection_task, tmp_path) == "options.parquet: row 2: text: is missing"
 
 
+def test_an_id_is_one_option_of_a_pool_or_an_example(tmp_path, complaint):
+    pooled = make_task(options=[None, None], correct=[[0], [1]])
+    twice = pl.Series(["A", "B", "A"])
+    SelectionTask(pooled.examples, pooled.options.with_columns(id=twice)).save(tmp_path)
+    told = "options.parquet: row 3: id: stands in an earlier row of the pool too"
+    assert complaint(load_selection_task, tmp_path) == told
+    for lists, fine in (([[0, 1], [1, 2]], True), ([[0, 1], [0, 2]], False)):
+        task = make_task(options=lists, correct=[[1], []])
+        SelectionTask(task.examples, task.options.with_columns(id=twice)).save(tmp_path)
+        if fine:
+            assert load_selection_task(tmp_path).examples.height == 2
+        else:
+            told = "examples.parquet: row 2: options: holds two options of one id"
+            assert complaint(load_selection_task, tmp_path) == told
+
+
 def test_a_folder_that_is_no_task(tmp_path, save, complaint):
     problem = "is no task; expected options.parquet and examples.parquet, or dialogues.parquet"
     assert complaint(load_selection_task, tmp_path) == f"{tmp_path}: {problem}"

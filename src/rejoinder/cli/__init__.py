@@ -23,6 +23,13 @@ def main() -> None:
         from rejoinder.errors import missing_library
 
         _stop(missing_library("this", error))
+    except (MemoryError, RuntimeError) as error:
+        from rejoinder.errors import is_out_of_memory
+
+        if not is_out_of_memory(error):
+            raise
+        typer.echo("error: out of memory; this needs more than there is", err=True)
+        sys.exit(1)
     except OSError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)

@@ -55,7 +55,7 @@ def train(
 
     The same command goes on with a training that was interrupted.
 
-    To train where only torch and numpy are, and transformers for pretrained encoders: --work WORK --prepare-only here,
+    To train where the data and most libraries are missing: --work WORK --prepare-only here,
     `python -m rejoinder.training FOLDER` there (it says which folder of WORK), bring the folder back, and run the same
     command without --prepare-only.
     """
@@ -81,7 +81,7 @@ def train(
         lesson = (task, load_task(task, pool))
         check = None if dev is None else (dev, load_task(dev, pool))
         more = None if also is None else (also, load_task(also))
-    given = Assignment(recipe=found, train=lesson, also=more, dev=check, seed=seed)
+    given = Assignment(recipe=found, train=lesson, also=more, dev=check, pool=pool, seed=seed)
     try:
         with resumable():
             card = train_model(given, out, work, prepare_only, progress)

@@ -215,9 +215,11 @@ class Pretrained(nn.Module):
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None  # nobody asks it
         self.size: int = config.hidden_size
+        self.tells_parts = getattr(config, "type_vocab_size", 0) > 1  # RoBERTa has a table for them, of one row
 
     def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:
         """Return a state for each token; `parts` tells a context (0) from a reply (1)."""
+        parts = parts if self.tells_parts else None
         if self.packs_now(tokens):
             return packing.encode_packed(self.model, tokens, mask, parts)
         at_once = tokens.is_cuda or len(tokens) < 2 * _GROUPS  # a GPU loses more by waiting for calls than by padding
@@ -253,12 +255,24 @@ def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWor
 
 def expect_room(encoder: FromWords | Pretrained, asked: int) -> None:
     """Refuse sequences of more tokens than an encoder has places for; those that count no places have room for any."""
-    inner = encoder.states if isinstance(encoder, FromWords) else getattr(encoder.model, "embeddings", None)
-    table = getattr(inner, "positions", None) or getattr(inner, "position_embeddings", None)
-    if isinstance(table, nn.Embedding):
-        longest = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)  # as RoBERTa does
-        if asked > longest:
-            raise UserError(f"context and reply come to {asked} tokens; this encoder reads no more than {longest}")
+    if isinstance(encoder, Pretrained):
+        expect_places(encoder.model, asked)
+    elif isinstance(positions := getattr(encoder.states, "positions", None), nn.Embedding):
+        _expect_rows(positions, asked)
+
+
+def expect_places(model: nn.Module, asked: int) -> None:
+    """Refuse sequences of more tokens than an encoder of the transformers library has places for."""
+    positions = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if isinstance(positions, nn.Embedding):
+        _expect_rows(positions, asked)
+
+
+def _expect_rows(positions: nn.Embedding, asked: int) -> None:
+    unused = 0 if positions.padding_idx is None else positions.padding_idx + 1  # as RoBERTa has it
+    if asked > positions.num_embeddings - unused:
+        longest = positions.num_embeddings - unused
+        raise UserError(f"{asked} tokens are to be read at once; this encoder reads no more than {longest}")
 
 
 def swift(network: nn.Module, device: torch.device) -> torch.autocast:

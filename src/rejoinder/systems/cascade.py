@@ -38,8 +38,6 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
-_LISTED = 100
-"""Options of each list that parts learn from where dev has a pool, as many as in DSTC7's subtask 1."""
 _AT_ONCE = 1000
 """Examples whose candidates are held in memory together."""
 
@@ -85,15 +83,17 @@ class Cascade(SelectionSystem):
 
     def dev_of_parts(self, dev: SelectionTask, seed: int) -> SelectionTask:
         """Let the parts learn from lists: the ranker will never see a pool, and networks are checked on lists."""
-        return draw_lists(dev, _LISTED, seed)
+        return draw_lists(dev, seed)
+
+    def expect_part(self, source: str, part: SelectionSystem) -> None:
+        """Refuse an encoder that has no vectors."""
+        if source == self.settings.encoder and not part.can_encode:
+            raise UserError(f"{source} has no vectors to search by; a bi-encoder or minilm has")
 
     @property
     def encoder(self) -> Encoder:
         """The part that encodes."""
-        part = self.parts[0]
-        if not hasattr(part, "encode_replies"):
-            raise UserError(f"{self.settings.encoder} has no vectors to search by; a bi-encoder or minilm has")
-        encoder: Encoder = part
+        encoder: Encoder = self.parts[0]
         return encoder
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
@@ -201,7 +201,7 @@ class Cascade(SelectionSystem):
         if self.pool is None or self.pool.options is not task.options:
             held = self.index.copy()
             self._fit_to(held, task, watch)
-            rows = pl.DataFrame({"id": task.options["id"], "place": np.arange(task.options.height)})
+            rows = task.options.select("id").with_row_index("place").unique("id", keep="first")  # the pool's come first
             place = held.options().join(rows, on="id", how="left", maintain_order="left")["place"].fill_null(-1)
             places = place.to_numpy().astype(np.intp)
             places[held.removed()] = -1

@@ -13,7 +13,7 @@ from rejoinder.errors import UserError
 from rejoinder.files import read_parquet
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
-from rejoinder.systems.ranking import Pairs, pair_products
+from rejoinder.systems.ranking import Pairs, pair_products, rows_of
 from rejoinder.systems.retrieval import Tfidf, turns_of
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem
@@ -94,9 +94,7 @@ class Informed(SelectionSystem):
         opinion = np.column_stack([strengths(run, self.scale), -rank])
         if self.settings.knowledge == "none":
             return opinion
-        rows = pl.DataFrame({"option": task.options["id"], "row": np.arange(task.options.height)})
-        row = run.choices.join(rows.unique("option"), on="option", how="left", maintain_order="left")["row"]
-        used, place = np.unique(row.fill_null(0).to_numpy(), return_inverse=True)
+        used, place = np.unique(rows_of(task, run.choices), return_inverse=True)
         pairs = Pairs(run.choices["example"].to_numpy().astype(np.intp), place)
         return np.column_stack([opinion, self._knowledge(task, task.options["text"].gather(used).to_list(), pairs)])
 

@@ -27,7 +27,7 @@ from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural import load_trained
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
-from rejoinder.systems.ranking import KEPT, offered, to_run
+from rejoinder.systems.ranking import KEPT, draw_lists, offered, to_run
 from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, Prepared, SelectionSystem
@@ -35,6 +35,9 @@ from rejoinder.systems.vocabulary import PretrainedVocabulary, WordVocabulary, l
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
+
+_COMPARED = 4096
+"""Replies of a pool that are compared at once: poly-encoders make as many vectors of each context."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,10 @@ class Stage:
         expect_share(self, "taught")
         if self.loss == "binary" and not self.has_towers:
             raise ValueError(f"loss is binary; expected softmax, for {self.network.match} reads both together")
+        if self.hard and not round(self.negatives * self.hard):
+            raise ValueError(f"hard is {self.hard} of {self.negatives} negatives: none; expected more of either")
+        if self.loss == "binary" and self.negatives:
+            raise ValueError("loss is binary, which takes one wrong reply of the batch; expected no negatives")
         if self.taught and (self.learn == "words" or self.loss == "binary"):
             raise ValueError("taught says how much of a softmax over replies is the teacher's; here is none")
 
@@ -118,10 +125,15 @@ class NeuralRanker(SelectionSystem):
         """Return the teacher."""
         return self.settings.teacher
 
+    @property
+    def can_encode(self) -> bool:
+        """Whether the last stage's network compares one vector of a context with one of a reply."""
+        last = self.settings.stages[-1]
+        return last.can_search and last.network.match != "poly"
+
     def expect_teacher(self, source: str, teacher: Any) -> None:
         """Refuse what has not one vector for each text, to be compared by their product."""
-        last = teacher.settings.stages[-1] if isinstance(teacher, NeuralRanker) else None
-        if last is None or not last.can_search or last.network.match == "poly":
+        if not (isinstance(teacher, NeuralRanker) and teacher.can_encode):
             raise UserError(f"{source} cannot teach; expected a network with one vector for each text, as bi-encoder")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
@@ -149,7 +161,8 @@ class NeuralRanker(SelectionSystem):
                 WordVocabulary.count(texts.numbers, encoder).save(data / "encoder")
             if lesson.dev is not None:
                 few = lesson.dev.examples.head(self.settings.dev_examples)
-                arrays |= task_arrays("dev", msgspec.structs.replace(lesson.dev, examples=few), texts)
+                dev = draw_lists(msgspec.structs.replace(lesson.dev, examples=few), lesson.seed)
+                arrays |= task_arrays("dev", dev, texts)
             training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
         if lesson.teacher is not None:
             training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))
@@ -229,15 +242,15 @@ class NeuralRanker(SelectionSystem):
         vectors = self._encode_replies(dialogues, rows, watch)
         with watch("ranking", len(dialogues)) as advance, torch.no_grad(), swift(self.network, self.device):
             for first, contexts in self._encoded(dialogues):
-                scores = self._towers().compare(contexts, vectors)
+                scores = torch.cat(
+                    [self._towers().compare(contexts, few) for few in torch.split(vectors, _COMPARED)], dim=1
+                )
                 parts.append(_best(scores.double().softmax(1), first, task))
                 advance(len(contexts))
         return pl.concat(parts)
 
     def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> NDArray[np.float32]:
         """Return a vector for each context; its dot products with replies' vectors are their scores."""
-        if self.described.network.match == "poly":
-            raise UserError("a poly-encoder has several vectors for each context; take a bi-encoder")
         bare = msgspec.structs.replace(task, options=task.options.clear(), examples=_unanswered(task.examples))
         dialogues = Dialogues(self._arrays(bare, Utterances()), "dev", self.described, self.device)
         parts = []

@@ -24,6 +24,8 @@ Vectors = Any
 
 KEPT = 100
 """How many choices of a pool a run keeps, as in DSTC7's submissions."""
+_LISTED = 100
+"""Options of a list that is drawn from a pool, as many as in DSTC7's subtask 1."""
 _BLOCK = 1 << 16
 
 
@@ -57,7 +59,7 @@ def pools(task: SelectionTask) -> list[tuple[Rows, int]]:
     return [(examples, size) for examples, size in found if len(examples) and size]
 
 
-def draw_lists(task: SelectionTask, count: int, seed: int) -> SelectionTask:
+def draw_lists(task: SelectionTask, seed: int, count: int = _LISTED) -> SelectionTask:
     """Return the task with lists in the place of a pool: each example's right and own options, others drawn from it."""
     if not pools(task):
         return task
@@ -84,15 +86,26 @@ def narrowed(task: SelectionTask, kept: pl.DataFrame) -> SelectionTask:
 
     Nothing is known to be correct; an example of which nothing is kept has no options.
     """
-    wanted = kept.select(id=pl.col("option"))
-    options = task.options.select("id", "text").join(wanted, on="id", how="semi", maintain_order="left")
-    options = options.unique("id", maintain_order=True)
-    rows = options.select(option=pl.col("id")).with_row_index("row")
-    lists = kept.join(rows, on="option", maintain_order="left").group_by("example").agg("row")
+    used, row = np.unique(rows_of(task, kept), return_inverse=True)
+    rows = kept.select("example", row=pl.Series(row, dtype=pl.UInt32))
     every = pl.DataFrame({"example": np.arange(task.examples.height, dtype=np.uint32)})
-    own = every.join(lists, on="example", how="left", maintain_order="left")["row"].fill_null([])
-    examples = task.examples.with_columns(options=own, correct=pl.lit(None, dtype=pl.List(pl.UInt32)))
-    return msgspec.structs.replace(task, examples=examples, options=options)
+    lists = every.join(rows.group_by("example").agg("row"), on="example", how="left", maintain_order="left")
+    own, nothing = lists["row"].fill_null([]), pl.lit(None, dtype=pl.List(pl.UInt32))
+    examples = task.examples.with_columns(options=own, correct=nothing)
+    return msgspec.structs.replace(task, examples=examples, options=task.options.select("id", "text")[used])
+
+
+def rows_of(task: SelectionTask, chosen: pl.DataFrame) -> Rows:
+    """Return the options' rows of what was chosen (columns `example`, `option`); one id may be several examples'."""
+    own = offered(task)
+    listed = pl.DataFrame(
+        {"example": own.example.astype(np.uint32), "option": task.options["id"].gather(own.row), "row": own.row}
+    )
+    pooled = pl.DataFrame({"option": task.options["id"], "shared": np.arange(task.options.height)})
+    size = max((size for _, size in pools(task)), default=0)
+    found = chosen.join(listed, on=["example", "option"], how="left", maintain_order="left")
+    found = found.join(pooled.head(size), on="option", how="left", maintain_order="left")
+    return found.select(pl.coalesce("row", "shared")).to_series().to_numpy().astype(np.intp)
 
 
 def to_run(task: SelectionTask, name: str, pairs: Pairs, scores: NDArray[Any]) -> SelectionRun:

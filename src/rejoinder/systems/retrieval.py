@@ -91,6 +91,7 @@ class WordSystem(SelectionSystem):
         ends = counts.indptr[np.searchsorted(example, np.arange(task.examples.height + 1))]
         said = sparse.csr_matrix((counts.data * recency, counts.indices, ends), (task.examples.height, counts.shape[1]))
         said.sum_duplicates()
+        said.eliminate_zeros()  # of turns that count for nothing
         return self.weigh_said(said)
 
     @abstractmethod

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_least
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import rank_by_products
 from rejoinder.systems.system import SelectionSystem
@@ -44,6 +44,15 @@ class SentenceEncoder(SelectionSystem):
         """Tokens that are read, the first of an option, the last of a context; more did not help on Ubuntu's dev."""
         batch: int = 64
 
+        def __post_init__(self) -> None:
+            """Refuse to read nothing."""
+            expect_least(self, longest=3, batch=1)
+
+    @property
+    def can_encode(self) -> bool:
+        """It does."""
+        return True
+
     _model: Any = None
     _tokenizer: Any = None
     _folder: Path | None = None
@@ -65,17 +74,15 @@ class SentenceEncoder(SelectionSystem):
         return self._encode(texts, "right", watch)
 
     def save(self, folder: Path) -> None:
-        """Keep a copy of an encoder that is no package's, so that the model is whole."""
-        source = str(self._folder or pretrained_source(self.settings.path))  # its package may be missing
-        if self.settings.path != "minilm":
-            (folder / _COPY).mkdir()
-            for name in _FILES:
-                shutil.copyfile(_file(source, name), folder / _COPY / name)
+        """Keep a copy of the encoder, so that the model is whole."""
+        source = str(self._folder or pretrained_source(self.settings.path))
+        (folder / _COPY).mkdir()
+        for name in _FILES:
+            shutil.copyfile(_file(source, name), folder / _COPY / name)
 
     def load(self, folder: Path) -> None:
         """Take the copy."""
-        if self.settings.path != "minilm":
-            self._folder = folder / _COPY
+        self._folder = folder / _COPY
 
     def _encode(self, texts: Sequence[str], cut: str, watch: Watch) -> Vectors:
         import torch
@@ -125,18 +132,23 @@ class SentenceEncoder(SelectionSystem):
         from transformers import AutoModel
         from transformers.utils import logging
 
+        from rejoinder.nn.encoders import expect_places
+
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # loading takes a moment
         source = str(self._folder or pretrained_source(self.settings.path))
-        tokenizer = _file(source, "tokenizer.json")
+        path = _file(source, "tokenizer.json")
         try:
-            self._tokenizer = Tokenizer.from_file(tokenizer)
-            self._model = AutoModel.from_pretrained(source, dtype=torch.float32).eval()
+            tokenizer = Tokenizer.from_file(path)
+            model = AutoModel.from_pretrained(source, dtype=torch.float32).eval()
         except Exception as error:  # both raise plain exceptions
             problem = str(error).partition("\n")[0]
             raise UserError(f"{source}: no encoder in transformers' format ({problem})") from None
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._model.to("cuda" if torch.cuda.is_available() else "cpu")
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        expect_places(model, self.settings.longest)
+        if len(tokenizer.encode("a").ids) < 3:
+            raise UserError(f"{source}: its tokeniser puts no marks around a text; expected one like BERT's")
+        self._tokenizer, self._model = tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def pretrained_source(path: str) -> str:

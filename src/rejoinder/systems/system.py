@@ -64,6 +64,9 @@ class System(ABC, Generic[TaskT, RunT]):
         """Return what the parts are to learn from as dev, if not from the lesson's own."""
         return dev
 
+    def expect_part(self, source: str, part: Any) -> None:
+        """Refuse a part, trained or not, that this system cannot be made of."""
+
     def teacher_source(self) -> str | None:
         """Return a recipe or model to learn from as well, and to do without afterwards; it learns before this one."""
         return None
@@ -92,6 +95,11 @@ class SelectionSystem(System[SelectionTask, SelectionRun]):
     """Ranks options."""
 
     task = SelectionTask
+
+    @property
+    def can_encode(self) -> bool:
+        """Whether contexts and options have one vector each, and their product is the score: see `Encoder`."""
+        return False
 
 
 class JudgementSystem(System[JudgementTask, JudgementRun]):

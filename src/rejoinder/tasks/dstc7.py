@@ -1,7 +1,7 @@
 """DSTC7 Track 1 files (the track's README): examples, candidate pools and answer keys."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,18 +83,21 @@ def _distinct(path: Path, place: str, field: str, candidates: list[Candidate]) -
 
 def read_task(path: Path, pool: Path | None = None) -> SelectionTask:
     """Read an examples file, and the pool where the examples have no options of their own, into tables."""
-    options = {} if pool is None else {option: row for row, option in enumerate(read_pool(pool))}
-    return to_task(read_examples(path), options, path)
+    return to_task(read_examples(path), {} if pool is None else dict(read_pool(pool)), path)
 
 
-def to_task(
-    examples: Iterable[Example], options: dict[tuple[str, str], int] | None = None, source: object = "examples"
-) -> SelectionTask:
-    """Turn examples into tables; `options` maps (id, text) of a pool to its row, and is added to."""
-    options = {} if options is None else options
+def to_task(examples: Iterable[Example], pool: Mapping[str, str] = {}, source: object = "examples") -> SelectionTask:
+    """Turn examples into tables; the options of a pool, by id, come first, and have the pool's texts."""
+    options = {option: row for row, option in enumerate(pool.items())}
+
+    def row(candidate: Candidate) -> int:
+        text = pool.get(candidate.id, candidate.utterance)
+        if text.split() != candidate.utterance.split():
+            raise BadInputError(source, f"candidate {candidate.id!r} has another utterance in the pool")
+        return options.setdefault((candidate.id, text), len(options))
 
     def rows(candidates: list[Candidate]) -> list[int]:
-        return [options.setdefault((c.id, c.utterance), len(options)) for c in candidates]
+        return [row(candidate) for candidate in candidates]
 
     table: dict[str, list[object]] = {name: [] for name in EXAMPLE_SCHEMA}
     for example in examples:

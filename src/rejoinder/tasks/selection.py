@@ -163,6 +163,8 @@ def _check_more(folder: Path, task: SelectionTask) -> None:
         raise BadInputError(folder / "groups.parquet", problem)
     if task.shared and not task.options["shared"][: task.shared].all():
         raise BadInputError(folder / "options.parquet", "options that are shared must come first", field="shared")
+    pool = task.options["id"] if task.examples["options"].null_count() else task.options["id"][: task.shared]
+    _refuse(folder / "options.parquet", ~pool.is_first_distinct(), "id", "stands in an earlier row of the pool too")
 
 
 def _check_examples(path: Path, task: SelectionTask) -> None:
@@ -181,6 +183,10 @@ def _check_examples(path: Path, task: SelectionTask) -> None:
         _refuse(path, examples.select(wrong).to_series(), column, "refers to a row that options.parquet has not")
         repeated = pl.col(column).list.n_unique() < pl.col(column).list.len()
         _refuse(path, examples.select(repeated).to_series(), column, "holds an option twice")
+    if task.options["id"].is_duplicated().any():  # by several examples, perhaps
+        own = task._pairs("options").drop_nulls()
+        named_twice = examples.with_row_index()["index"].is_in(own.filter(own.is_duplicated())["example"].implode())
+        _refuse(path, named_twice, "options", "holds two options of one id")
     others = pl.col("correct").list.set_difference("options")
     other = others.list.eval(pl.element() >= task.shared).list.any()
     _refuse(path, examples.select(other).to_series(), "correct", "is not among the options")
