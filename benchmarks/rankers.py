@@ -151,14 +151,14 @@ def _training() -> list[Table]:
         history = json.loads(path.read_text())
         seconds = sum(entry["seconds"] for entry in history)
         checks = [entry["dev"] for entry in history if "dev" in entry]
-        rows.append(
-            [path.parent.name, f"{history[-1]['step']:,}", f"{seconds:,.0f} s", f"{max(checks, default=0):.3f}"]
-        )
+        best = f"{max(checks, default=0):.3f}"
+        device = history[-1].get("device", "")
+        rows.append([path.parent.name, f"{history[-1]['step']:,}", f"{seconds:,.0f} s", device, best])
     note = (
-        "The last stage of each recipe's training, as its own record has it, on a GPU or a CPU; scoring dev is not "
-        "counted. Where several were trained at once, each took longer than alone."
+        "The last stage of each recipe's training, as its own record has it; scoring dev is not counted. Where several "
+        "were trained at once, each took longer than alone."
     )
-    found = [Table("Training", ["model", "steps", "time", "MRR on dev"], rows, [note])]
+    found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
     speeds = _speeds()
     if speeds:
         fast = [[name, f"{speed:,.0f}", f"{speed / speeds[PEER]:.1f}"] for name, speed in speeds.items()]

