@@ -106,6 +106,22 @@ def test_hard_negatives_are_the_likeliest_of_those_drawn_and_never_right(tasks, 
     assert (likely.mean(1) > others).all()
 
 
+def test_a_neighbours_reply_that_is_right_as_well_is_not_called_wrong(tmp_path):
+    said = [Cut((("a", f"question {number}"),), (reply,)) for number, reply in enumerate(("yes", "yes", "no"))]
+    task = build_task(said, [("perhaps",)], 2)
+    task.save(tmp_path / "task")
+    given = Assignment(recipe=recipe("bilinear", loss="binary"), train=(tmp_path / "task", task))
+    with pytest.raises(Prepared) as prepared:
+        train_model(given, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    folder = Path(str(prepared.value))
+    learner = Ranking(json.loads((folder / "learner.json").read_text())["settings"], folder, 0, torch.device("cpu"))
+    rows, scores = torch.arange(3), torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]])
+    # the neighbours are the replies of 2, 0 and 1; that of 0, "yes", is right for 1 as well
+    right, wrong = torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.3, 0.8])
+    expected = -torch.cat([right.sigmoid().log(), (1 - wrong.sigmoid()).log()]).mean()
+    assert learner._binary_loss(scores, rows, learner.train.correct).item() == pytest.approx(expected.item())
+
+
 def test_it_can_be_prepared_here_and_trained_elsewhere(tasks, tmp_path):
     from rejoinder.training import train
 

@@ -61,11 +61,18 @@ class Ranking:
         replies = torch.cat([right, self._wrong(rows).flatten()]) if self.settings.negatives else right
         scores = self.network(self.train.contexts(rows), self.train.replies(replies))
         if self.settings.loss == "binary":
-            wrong = scores.roll(1, 1).diagonal()
-            targets = torch.cat([torch.ones_like(wrong), torch.zeros_like(wrong)])
-            both = torch.cat([scores.diagonal(), wrong])
-            return nn.functional.binary_cross_entropy_with_logits(both, targets)
+            return self._binary_loss(scores, rows, right)
         return self._softmax_loss(scores, rows, replies, torch.arange(len(rows), device=self.device))
+
+    def _binary_loss(self, scores: Tensor, rows: Tensor, right: Tensor) -> Tensor:
+        """Return the loss of saying whether each row's own reply, and its neighbour's, is right.
+
+        A neighbour's that is right as well does not count.
+        """
+        wrong = scores.roll(1, 1).diagonal()[~self.train.is_correct(rows, right.roll(1).unsqueeze(1)).squeeze(1)]
+        targets = torch.cat([torch.ones(len(rows), device=self.device), torch.zeros_like(wrong)])
+        both = torch.cat([scores.diagonal(), wrong])
+        return nn.functional.binary_cross_entropy_with_logits(both, targets)
 
     def _loss_of_pairs(self, rows: Tensor, right: Tensor) -> Tensor:
         options = torch.cat([right.unsqueeze(1), self._wrong(rows)], dim=1)

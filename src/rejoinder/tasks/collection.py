@@ -74,7 +74,7 @@ def write_ubuntu(
 def _write_turns(folder: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan) -> int:
     task = ubuntu.training_replies(gathered, plan.shares)
     task.save(folder)
-    write_card(folder, Card("ubuntu", 1, "train", task.examples.height, task.options.height, plan.seed))
+    write_card(folder, Card("ubuntu", 2, "train", task.examples.height, task.options.height, plan.seed))
     return task.examples.height
 
 
