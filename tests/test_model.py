@@ -1,14 +1,17 @@
 import json
+import warnings
 
 import polars as pl
 import pytest
 
+from rejoinder.folders import alone_in
 from rejoinder.model import load_model
 from rejoinder.systems.retrieval import Bm25
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
 from rejoinder.tasks.judgement import JudgementTask
 from rejoinder.tasks.judgement_folder import save_judgement_task
+from rejoinder.tasks.selection import load_selection_task
 
 
 def a_task(folder):
@@ -160,3 +163,69 @@ def test_judges_learn_from_votes_on_the_same_questions(cli, tmp_path, save):
         code, _, err = cli("train", "mean", *arguments, "--out", tmp_path / "m")
         assert (code, err.removeprefix(f"error: {tmp_path}/")) == (2, f"{message}\n")
     assert cli("train", "mean", "--task", voted, "--out", tmp_path / "m")[0] == 0
+
+
+def test_a_recipes_name_is_that_whatever_lies_here(cli, tmp_path, monkeypatch):
+    a_task(tmp_path / "train")
+    monkeypatch.chdir(tmp_path)
+    for out in ("bm25", "words"):
+        assert cli("train", out, "--task", "train", "--dev", "train", "--out", out)[0] == 0
+    few = load_selection_task(tmp_path / "train")
+    type(few)(few.examples.head(10), few.options).save(tmp_path / "few")
+    assert cli("train", "words", "--task", "few", "--dev", "few", "--out", "fewer")[0] == 0
+    assert load_model(tmp_path / "fewer" / "parts" / "1")[0].train.examples == 10
+
+
+def test_a_model_does_not_take_the_place_of_its_own_part(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    task, model = tmp_path / "train", tmp_path / "mine.model"
+    assert cli("train", "bm25", "--task", task, "--out", model)[0] == 0
+    recipe = save("both.yaml", f"about: ''\nsystem: ensemble\nsettings: {{members: [tfidf, {model}]}}\n")
+    code, _, err = cli("train", recipe, "--task", task, "--dev", task, "--out", model)
+    told = f"error: {model}: is a part or the teacher of what is to be trained; name another folder\n"
+    assert (code, err) == (2, told)
+    assert load_model(model)[0].recipe.name == "bm25"
+
+
+def test_scores_that_are_no_numbers_are_not_written(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    recipe = save("odd.yaml", "about: ''\nsystem: bm25\nsettings: {rarity: 400}\n")
+    task, model = tmp_path / "train", tmp_path / "m"
+    assert cli("train", recipe, "--task", task, "--out", model)[0] == 0
+    with warnings.catch_warnings(action="ignore"):
+        code, _, err = cli("predict", model, "--task", task, "--out", tmp_path / "run.json")
+    assert (code, err) == (2, "error: odd gives scores that are no numbers; a setting or its rate is too high\n")
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_two_trainings_do_not_work_in_one_folder(cli, tmp_path):
+    a_task(tmp_path / "train")
+    with alone_in(tmp_path / "work", tmp_path / "work"):
+        arguments = ("--task", tmp_path / "train", "--out", tmp_path / "m", "--work", tmp_path / "work")
+        code, _, err = cli("train", "bm25", *arguments)
+    assert (code, err) == (2, f"error: {tmp_path / 'work'}: another process is writing this folder\n")
+    assert cli("train", "bm25", *arguments)[0] == 0
+
+
+@pytest.mark.parametrize("system", ["abstain", "informed"])
+def test_none_is_said_once(cli, tmp_path, save, system):
+    a_task(tmp_path / "train")
+    recipe = save("twice.yaml", f"about: ''\nsystem: {system}\nsettings: {{ranker: words-or-none}}\n")
+    code, _, err = cli(
+        "train", recipe, "--task", tmp_path / "train", "--dev", tmp_path / "train", "--out", tmp_path / "m"
+    )
+    told = "error: words-or-none says NONE already; let that come last, and name what it is made of here\n"
+    assert (code, err) == (2, told)
+
+
+def test_runs_are_not_stacked_on_a_dev_without_answers(cli, tmp_path):
+    task = a_task(tmp_path / "train")
+    model, run = tmp_path / "m", tmp_path / "run.json"
+    assert cli("train", "bm25", "--task", tmp_path / "train", "--out", model)[0] == 0
+    assert cli("predict", model, "--task", tmp_path / "train", "--out", run)[0] == 0
+    for name, answers in (("blank", None), ("none", [])):
+        correct = pl.lit(answers, dtype=pl.List(pl.UInt32))
+        type(task)(task.examples.with_columns(correct=correct), task.options).save(tmp_path / name)
+        stack = ("--method", "stack", "--dev", tmp_path / name, "--dev-run", run, "--dev-run", run)
+        code, _, err = cli("fuse", run, run, "--task", tmp_path / "train", "--out", tmp_path / "f.json", *stack)
+        assert (code, f"{name}: has no answers to choose by" in err) == (2, True), err

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from rejoinder.errors import UserError
-from rejoinder.recipe import Recipe, make_system, names, read_parts, read_recipe
+from rejoinder.recipe import Recipe, in_full, make_system, names, read_parts, read_recipe
 from rejoinder.systems.retrieval import Random
 
 
@@ -157,3 +159,29 @@ def test_a_recipe_is_not_made_of_itself(save, tmp_path):
     save("inner.yaml", text.format(outer))
     with pytest.raises(UserError, match="the recipe outer is made of itself"):
         read_parts(read_recipe(str(outer)))
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_recipe_in_full_is_the_same_recipe(save, name):
+    pytest.importorskip("torch")
+    told = in_full(read_recipe(name))
+    again = read_recipe(str(save("again.yaml", told)))
+    assert make_system(again).settings == make_system(read_recipe(name)).settings
+    assert in_full(again) == told
+
+
+def test_defaults_are_shown(cli):
+    code, out, _ = cli("recipes", "cascade-late")
+    assert code == 0
+    assert {"encoder: bi-encoder", "found: 200", "reranked: 50", "k1: 2.0"} <= {
+        line.strip() for line in out.splitlines()
+    }
+    assert "accumulate: 1" in cli("recipes", "dual-encoder")[1]
+    assert cli("recipes", "bm52")[2] == "error: no recipe 'bm52'; did you mean 'bm25'?; see `rejoinder recipes`\n"
+
+
+def test_a_part_that_is_nowhere_is_named(save, complaint):
+    recipe = save("mine.yaml", "about: x\nsystem: ensemble\nsettings: {members: [bm25, dee.model]}\n")
+    told = "mine: 'dee.model' is neither a recipe nor, from here, a model's folder; see `rejoinder recipes`"
+    with pytest.raises(UserError, match=re.escape(told)):
+        read_parts(read_recipe(str(recipe)))

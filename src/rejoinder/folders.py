@@ -37,12 +37,12 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
         raise BadInputError(out, "is the folder you are in; give another, which can be replaced as a whole")
     shown, out = out, out.resolve()
     stage, old = out.with_name(f".{out.name}.part"), out.with_name(f".{out.name}.old")
-    with new_folders(out.parent, shown), _alone_in(stage, shown):
-        _keep_only(stage, kept)  # what a process that was killed may have left
+    with new_folders(out.parent, shown), alone_in(stage, shown):
+        keep_only(stage, kept)  # what a process that was killed may have left
         try:
             yield stage
         except BaseException:
-            _keep_only(stage, kept)
+            keep_only(stage, kept)
             if sum(path.is_file() for path in stage.rglob("*")) < 2:
                 shutil.rmtree(stage)
             raise
@@ -85,12 +85,12 @@ def new_folders(folder: Path, shown: Path | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _alone_in(stage: Path, out: Path) -> Iterator[None]:
+def alone_in(stage: Path, out: Path) -> Iterator[None]:
     """Make a folder and hold it, so that no other process writes to it; a process that dies lets go of it."""
     import fcntl
 
     try:
-        stage.mkdir(exist_ok=True)
+        stage.mkdir(parents=True, exist_ok=True)
         handle = os.open(stage, os.O_RDONLY)
     except OSError as error:
         raise BadInputError(out, f"cannot be written ({error.strerror})") from None
@@ -103,7 +103,8 @@ def _alone_in(stage: Path, out: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _keep_only(folder: Path, kept: str) -> None:
+def keep_only(folder: Path, kept: str) -> None:
+    """Empty a folder, but for one name."""
     for path in folder.iterdir():
         if path.name != kept:
             shutil.rmtree(path) if path.is_dir() else path.unlink()

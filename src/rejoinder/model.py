@@ -14,7 +14,7 @@ import polars as pl
 from rejoinder import __version__
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, fingerprint
-from rejoinder.folders import clear_folder, staged_folder
+from rejoinder.folders import alone_in, clear_folder, keep_only, staged_folder
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
@@ -65,6 +65,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[Question, ...] | None = None
     """What it was taught to judge."""
     versions: dict[str, str]
+    notes: tuple[str, ...] = ()
+    """What is worth telling of how it learned."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,12 +108,12 @@ def train_model(
     spare = spare and work is not None
     system = make_system(given.recipe)
     for recipe in (given.recipe, *read_parts(given.recipe)):
-        _check_sources(make_system(recipe))
+        _check_sources(make_system(recipe), out)
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
         _check_votes(path, task, given.train)
     if given.dev is not None:
-        _check_answers(*given.dev)
+        check_answers(*given.dev)
     card = ModelCard(
         recipe=given.recipe,
         seed=given.seed,
@@ -136,23 +138,29 @@ def train_model(
             prepare_only=prepare_only,
         )
         system.check(lesson)
-        _renew_work(own, card)
-        shared = shared or _Shared(own / "made", set())
-        given_to_parts = _given_to_parts(given, system)
-        for number, source in enumerate(system.part_sources()):
-            made = _made(given_to_parts, source, lesson, spare, shared)
-            shutil.copytree(made, folder / _PARTS / str(number))  # the model is self-contained
-        system.parts = _load_parts(system, folder)
-        teacher = system.teacher_source()
-        if teacher is not None:
-            made = _made(given, teacher, lesson, spare, shared)
-            lesson = msgspec.structs.replace(lesson, teacher=load_model(made)[1])
-        with needed_extra(given.recipe.name):
-            system.fit(lesson)
+        with alone_in(own, own):
+            _renew_work(own, card)
+            _learn(given, system, lesson, folder, spare, shared or _Shared(own / "made", set()))
         system.save(folder)
+        card = msgspec.structs.replace(card, notes=tuple(system.notes))
         write_yaml(folder / CARD, card)
         shutil.rmtree(folder / "work", ignore_errors=True)
     return card
+
+
+def _learn(given: Assignment, system: AnySystem, lesson: Any, folder: Path, spare: bool, shared: _Shared) -> None:
+    """Make the parts and the teacher, and let the system learn; the model that is written has its own parts."""
+    given_to_parts = _given_to_parts(given, system)
+    for number, source in enumerate(system.part_sources()):
+        made = _made(given_to_parts, source, lesson, spare, shared)
+        shutil.copytree(made, folder / _PARTS / str(number))
+    system.parts = _load_parts(system, folder)
+    teacher = system.teacher_source()
+    if teacher is not None:
+        made = _made(given, teacher, lesson, spare, shared)
+        lesson = msgspec.structs.replace(lesson, teacher=load_model(made)[1])
+    with needed_extra(given.recipe.name):
+        system.fit(lesson)
 
 
 def _joined(given: Assignment) -> Task:
@@ -200,11 +208,14 @@ def _made(given: Assignment, source: str, lesson: Any, spare: bool, shared: _Sha
     return shared.folder / name
 
 
-def _check_sources(system: AnySystem) -> None:
-    """Refuse parts and teachers that a system can do nothing with, before any of them is trained."""
+def _check_sources(system: AnySystem, out: Path) -> None:
+    """Refuse parts and teachers that a system can do nothing with, or that would be lost, before any is trained."""
+    teacher = system.teacher_source()
+    for source in (*system.part_sources(), *filter(None, [teacher])):
+        if is_model(source) and Path(source).resolve() == out.resolve():
+            raise BadInputError(out, "is a part or the teacher of what is to be trained; name another folder")
     for source in system.part_sources():
         system.expect_part(source, make_system(_recipe_of(source)))
-    teacher = system.teacher_source()
     if teacher is not None:
         system.expect_teacher(teacher, make_system(_recipe_of(teacher)))
 
@@ -241,6 +252,8 @@ def predict(
     with needed_extra(card.recipe.name):
         run = system.predict(asked, watch)
     if isinstance(run, SelectionRun):
+        if not run.choices["score"].is_finite().all():
+            raise UserError(f"{card.recipe.name} gives scores that are no numbers; a setting or its rate is too high")
         run = _completed(run, asked)
     elif not run.distributions:
         learned = ", ".join(question.name for question in card.questions or ())
@@ -269,7 +282,8 @@ def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> No
         )
 
 
-def _check_answers(path: Path, task: Task) -> None:
+def check_answers(path: Path, task: Task) -> None:
+    """Refuse a task to choose by that has no answers, or not everywhere."""
     if not isinstance(task, SelectionTask):
         return
     if not task.examples["correct"].list.len().sum():
@@ -328,9 +342,8 @@ def _mark_of(card: ModelCard) -> bytes:
 def _renew_work(work: Path, card: ModelCard) -> None:
     """Keep what an interrupted training of the same card left behind; of another, nothing."""
     if not _is_work_of(work, card):
-        shutil.rmtree(work, ignore_errors=True)
         try:
-            work.mkdir(parents=True)
+            keep_only(work, "")
             (work / _WORK_CARD).write_bytes(_mark_of(card))
         except OSError as error:
             raise BadInputError(work, f"cannot be written ({error.strerror})") from None

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -41,7 +42,7 @@ def names() -> list[str]:
 def read_recipe(source: str) -> Recipe:
     """Read a recipe by its name, or a file."""
     path = Path(source)
-    if not (path.suffix in (".yaml", ".yml") or path.is_file()):
+    if not _is_file(source):
         if source not in names():
             raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
         path = Path(str(files("rejoinder").joinpath("recipes", f"{source}.yaml")))
@@ -49,6 +50,10 @@ def read_recipe(source: str) -> Recipe:
     recipe = read_yaml(path, Recipe)
     _check_system(path, recipe)
     return msgspec.structs.replace(recipe, name=recipe.name or path.stem)
+
+
+def _is_file(source: str) -> bool:
+    return Path(source).suffix in (".yaml", ".yml") or Path(source).is_file()
 
 
 def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
@@ -64,19 +69,40 @@ def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
     return class_(settings)
 
 
+def in_full(recipe: Recipe) -> str:
+    """Return a recipe as YAML that names every setting of its system."""
+    settings = _with_defaults(make_system(recipe).settings)
+    return msgspec.yaml.encode({"about": recipe.about, "system": recipe.system, "settings": settings}).decode()
+
+
+def _with_defaults(value: Any) -> Any:
+    """Turn settings into plain data; msgspec leaves out what a dataclass was not given."""
+    if isinstance(value, tuple):
+        return [_with_defaults(part) for part in value]
+    fields = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", None)
+    return {name: _with_defaults(getattr(value, name)) for name in fields} if fields else value
+
+
 def read_parts(recipe: Recipe, above: tuple[Recipe, ...] = ()) -> list[Recipe]:
     """Return the recipes that a recipe is made of or taught by, and theirs; models that are trained are none."""
     if recipe in above:
         raise UserError(f"the recipe {recipe.name} is made of itself")
     system = make_system(recipe)
     sources = (*system.part_sources(), *filter(None, [system.teacher_source()]))
-    parts = [read_recipe(source) for source in sources if not is_model(source)]
+    parts = [_read_part(recipe, source) for source in sources if not is_model(source)]
     return [*parts, *(deeper for part in parts for deeper in read_parts(part, (*above, recipe)))]
 
 
+def _read_part(recipe: Recipe, source: str) -> Recipe:
+    if source not in names() and not _is_file(source):
+        known = _nearest(source, names()) or "; see `rejoinder recipes`"
+        raise UserError(f"{recipe.name}: {source!r} is neither a recipe nor, from here, a model's folder{known}")
+    return read_recipe(source)
+
+
 def is_model(source: str) -> bool:
-    """Whether this is the folder of a trained model."""
-    return (Path(source) / CARD).is_file()
+    """Whether this is the folder of a trained model; a recipe's name is that, whatever lies here (but not `./NAME`)."""
+    return source not in names() and (Path(source) / CARD).is_file()
 
 
 def _check_system(path: Path, recipe: Recipe) -> None:

@@ -174,7 +174,7 @@ def write_yaml(path: Path, value: object) -> None:
     """Write the fields of a record that have a value."""
     fields: dict[str, object] = msgspec.to_builtins(value)
     with write_atomically(path) as file:
-        file.write(msgspec.yaml.encode({name: held for name, held in fields.items() if held not in (None, {})}))
+        file.write(msgspec.yaml.encode({name: held for name, held in fields.items() if held not in (None, {}, [])}))
 
 
 def write_json_list(path: Path, records: Iterator[object], indent: int | None = 4, newline: bool = True) -> None:

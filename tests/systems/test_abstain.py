@@ -1,5 +1,7 @@
+import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -113,6 +115,30 @@ def test_a_wanted_precision_is_kept(asked, precision):
     right = given.join(asked.truth().correct, on=["example", "option"], how="semi").height
     assert right / given.height > precision - 0.03
     assert given.height > 500
+
+
+def test_it_tells_how_many_a_wanted_precision_leaves(asked):
+    dev = task_of(2000, seed=1)
+    system = trained(dev, precision=0.9)
+    [note] = system.notes
+    found = re.fullmatch(
+        r"a precision of 0\.9 is reached from a confidence of (0\.\d+) on, by ([\d,]+) of dev's 2,000 examples; .*",
+        note,
+    )
+    assert found is not None
+    run = system.predict(dev).choices.group_by("example", maintain_order=True).first()
+    answered = run.filter(pl.col("option") != NONE).height
+    assert float(found[1]) == pytest.approx(system.learned.threshold, abs=1e-3)
+    assert int(found[2].replace(",", "")) == pytest.approx(answered, rel=0.05)  # by fifths, not by all of dev
+
+
+def test_lists_of_another_length_than_those_learned_from_are_noted(asked):
+    system = trained(task_of(500, seed=1))
+    assert system.predict(asked).notes == ()
+    options = asked.examples["options"]
+    shorter = asked.examples.with_columns(options=options.list.head(3), correct=pl.lit(None, dtype=options.dtype))
+    [note] = system.predict(msgspec.structs.replace(asked, examples=shorter)).notes
+    assert note.endswith("is not to be trusted with 3; train it on such lists")
 
 
 def test_it_is_saved_and_loaded(asked, tmp_path):

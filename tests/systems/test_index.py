@@ -76,6 +76,23 @@ def test_changes_need_no_rebuild(tmp_path):
         assert same.word_scores(count_words(["number3"], 0)).max() == 0
 
 
+def test_texts_take_the_place_of_others_at_once(tmp_path, monkeypatch):
+    add(Index(tmp_path), list(range(20)))
+    new = options_of(range(5, 10)).with_columns(text=pl.lit("new"))
+    given = (new, vectors_of(range(5, 10)), count_words(["new"] * 5, 0))
+    with monkeypatch.context() as broken:
+        broken.setattr("rejoinder.systems.index.Segment.save", lambda self, folder: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Index.open(tmp_path).add(*given, instead=True)
+    again = Index.open(tmp_path)
+    assert again.options()[again.kept()].equals(options_of(range(20)))
+    again.add(*given, instead=True)
+    again = Index.open(tmp_path)
+    texts = dict(again.options()[again.kept()].iter_rows())
+    assert len(texts) == len(again) == 20
+    assert [texts[f"o{number}"] == "new" for number in range(20)] == [5 <= number < 10 for number in range(20)]
+
+
 def test_merging_changes_nothing_but_the_folder(tmp_path):
     index = Index(tmp_path)
     for start in range(0, 900, 50):  # more additions than there may be segments

@@ -116,7 +116,9 @@ def test_an_option_of_a_pool_has_the_pools_text(save, tmp_path, complaint):
     assert task.options.rows() == [("B", "say B"), ("A", "say A")]
     assert task.examples["correct"].to_list() == [[1]]
     told = complaint(dstc7.read_task, examples, save("other", "A\tsay nothing\n"))
-    assert told == "f: candidate 'A' has another utterance in the pool"
+    assert told == "f: example-id 1: candidate 'A' has another utterance in the pool"
+    told = complaint(dstc7.read_task, examples, save("fewer", "B\tsay B\n"))
+    assert told == "f: example-id 1: candidate 'A' is correct, but not in the pool"
 
     odd = dstc7.read_task(examples)  # what is written is read back, though a pool's lines have single spaces
     dstc7.write_pool(tmp_path / "written", odd.options)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,6 +58,12 @@ def resumable() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+Pool = Annotated[
+    Path | None,
+    typer.Option(
+        "--pool", help="What all examples of official files choose from (subtask 2): lines `id TAB utterance`."
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]

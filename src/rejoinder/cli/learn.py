@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from rejoinder.cli.app import RunFormat, Seed, app, resumable
+from rejoinder.cli.app import Pool, RunFormat, Seed, app, resumable
 from rejoinder.text import counted
 
 TaskPath = Annotated[Path, typer.Option("--task", help="A task folder, or an official file.")]
-Pool = Annotated[Path | None, typer.Option("--pool", help="DSTC7 pool file, for subtask 2's official files.")]
 
 AlsoPath = Annotated[
     Path | None,
@@ -17,13 +16,23 @@ AlsoPath = Annotated[
 ]
 
 
-@app.command(epilog="Example: rejoinder recipes")
-def recipes() -> None:
-    """List the recipes that come with the package."""
-    from rejoinder.recipe import names, read_recipe
+@app.command(epilog="Example: rejoinder recipes bm25")
+def recipes(
+    recipe: Annotated[
+        str | None, typer.Argument(metavar="[RECIPE]", help="A recipe's name, or YAML file, to show in full.")
+    ] = None,
+) -> None:
+    """List the recipes, or show one in full.
+
+    Settings that it does not name are shown with their defaults: what can be set, and what it is set to.
+    """
+    from rejoinder.recipe import in_full, names, read_recipe
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
 
+    if recipe is not None:
+        typer.echo(in_full(read_recipe(recipe)), nl=False)
+        return
     print_table(table_of("Recipes", ("recipe", "about"), [(name, read_recipe(name).about) for name in names()]))
 
 
@@ -89,6 +98,8 @@ def train(
         typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
         return
     typer.echo(f"{card.recipe.name}: trained on {counted(card.train.examples, 'example')}, written to {out}")
+    for note in card.notes:
+        typer.echo(f"note: {note}")
     for curve in draw_curves(out):
         typer.echo(f"how it learned: {curve}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rejoinder.cli.app import RunFormat, app
+from rejoinder.cli.app import Pool, RunFormat, app
 
 if TYPE_CHECKING:
     from rejoinder.measures.calibration import Forecasts
@@ -37,6 +37,7 @@ def fuse(
             "--dev-run", metavar="RUN", help="For stack: the same systems' runs on it, in the same order (repeatable)."
         ),
     ] = None,
+    pool: Pool = None,
     format_: Annotated[
         RunFormat | None,
         typer.Option("--format", help="Default: dstc7; parquet for OUT.parquet or negative scores."),
@@ -44,17 +45,19 @@ def fuse(
 ) -> None:
     """Put the rankings of several runs together."""
     from rejoinder.files import BadInputError, spare_inputs
+    from rejoinder.model import check_answers
     from rejoinder.runs.convert import default_format, write_run
     from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, stack
 
-    spare_inputs(out, task, dev, *runs, *(dev_runs or ()))
+    spare_inputs(out, task, dev, pool, *runs, *(dev_runs or ()))
     if len(runs) < 2:
         raise BadInputError(runs[0], "one run alone; give at least two to put together")
-    asked, found = _read(task, runs)
+    asked, found = _read(task, runs, pool)
     if method == "stack":
         if dev is None or len(dev_runs or []) != len(runs):
             raise BadInputError("--method stack", f"needs --dev and a --dev-run for each of the {len(runs)} runs")
-        known, known_runs = _read(dev, dev_runs or [])
+        known, known_runs = _read(dev, dev_runs or [], pool)
+        check_answers(dev, known)
         fused = stack(found, learn_stack(known_runs, known.truth().correct))
     else:
         fused = fuse_ranks(found) if method == "ranks" else fuse_scores(found)
@@ -64,7 +67,7 @@ def fuse(
     typer.echo(f"{len(runs)} runs fused, written to {out} ({chosen})")
 
 
-def _read(task: Path, runs: list[Path]) -> "tuple[SelectionTask, list[SelectionRun]]":
+def _read(task: Path, runs: list[Path], pool: Path | None) -> "tuple[SelectionTask, list[SelectionRun]]":
     from rejoinder.files import BadInputError
     from rejoinder.report.terminal import progress
     from rejoinder.runs import read_selection_run
@@ -72,7 +75,7 @@ def _read(task: Path, runs: list[Path]) -> "tuple[SelectionTask, list[SelectionR
     from rejoinder.tasks.selection import SelectionTask
 
     with progress("reading runs", len(runs) + 1) as advance:
-        asked = load_task(task)
+        asked = load_task(task, pool)
         if not isinstance(asked, SelectionTask):
             raise BadInputError(task, "holds dialogues to judge; only rankings of options can be fused")
         advance(1)

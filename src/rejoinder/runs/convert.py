@@ -10,7 +10,7 @@ from rejoinder.runs import dialeval, dstc7, parquet, trec
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.tasks.judgement import JudgementTruth
-from rejoinder.tasks.selection import SelectionTruth
+from rejoinder.tasks.selection import NONE, SelectionTruth
 from rejoinder.tasks.trec import write_qrels
 from rejoinder.text import counted
 
@@ -47,7 +47,8 @@ def default_format(
 def _check_dstc7(path: Path, run: SelectionRun) -> list[str]:
     if (run.choices["score"] < 0).any():
         raise BadInputError(path, "a DSTC7 submission cannot hold negative confidences", run.name)
-    long = run.choices.group_by("example").len().filter(pl.col("len") > dstc7.LIMIT).height
+    options = run.choices.filter(pl.col("option") != NONE)  # beside a hundred options, the last makes room for it
+    long = options.group_by("example").len().filter(pl.col("len") > dstc7.LIMIT).height
     return [f"{path}: {counted(long, 'ranking')} cut to the best {dstc7.LIMIT} choices"] if long else []
 
 

@@ -35,6 +35,8 @@ class Learned(NamedTuple):
     bias: Floats
     threshold: Floats
     """The least confidence with which an option is put before NONE; 0: whatever is more likely."""
+    options: Floats
+    """How many options the lists of dev had, in the middle."""
 
 
 class Abstain(SelectionSystem):
@@ -59,10 +61,16 @@ class Abstain(SelectionSystem):
             expect_share(self, "share", *(["precision"] if self.precision is not None else []))
 
     learned: Learned
+    says_none = True
 
     def part_sources(self) -> tuple[str, ...]:
         """Return the ranker."""
         return (self.settings.ranker,)
+
+    def expect_part(self, source: str, part: SelectionSystem) -> None:
+        """Refuse a ranker that says NONE already."""
+        if part.says_none:
+            raise UserError(f"{source} says NONE already; let that come last, and name what it is made of here")
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
         """Ask for dev."""
@@ -75,8 +83,13 @@ class Abstain(SelectionSystem):
         seen = self._see(lesson.dev, lesson.watch)
         self.learned = _learn(seen, self.settings.share)
         if self.settings.precision is not None:
-            threshold = _choose_threshold(seen, self.settings)
+            threshold, answered = _choose_threshold(seen, self.settings)
             self.learned = self.learned._replace(threshold=np.array(threshold))
+            asked = lesson.dev.examples.height
+            self.notes.append(
+                f"a precision of {self.settings.precision} is reached from a confidence of {threshold:.3f} on, "
+                f"by {answered:,} of dev's {asked:,} examples; the others are NONE"
+            )
 
     def _see(self, dev: SelectionTask, watch: Watch) -> "_Seen":
         """Let the ranker rank dev, and once more without the right options: its scores may depend on the others."""
@@ -90,7 +103,18 @@ class Abstain(SelectionSystem):
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""
-        return place_none(self.parts[0].predict(task, watch), self.learned)
+        run = self.parts[0].predict(task, watch)
+        return msgspec.structs.replace(place_none(run, self.learned), notes=(*run.notes, *self._doubts(run)))
+
+    def _doubts(self, run: SelectionRun) -> list[str]:
+        """Say where lists are of another kind than those that were learned from."""
+        here, there = _usual_size(run), float(self.learned.options)
+        if there / 2 <= here <= there * 2:
+            return []
+        return [
+            f"how likely it is that none is right was learned from lists of {there:.0f} options and is not to be "
+            f"trusted with {here:.0f}; train it on such lists"
+        ]
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
@@ -168,7 +192,8 @@ def _learn(seen: _Seen, share: float) -> Learned:
     example = seen.run.choices["example"].to_numpy()
     temperature = learn_weights(values[:, None], example, seen.correct, penalty=1e-3)[0]
     nothing = np.zeros(0)
-    start = Learned(scale, np.array(temperature), nothing, nothing, nothing, nothing, np.array(0.0))
+    options = np.array(_usual_size(seen.run))
+    start = Learned(scale, np.array(temperature), nothing, nothing, nothing, nothing, np.array(0.0), options)
     return _regression(_lessons(seen, start, share), start)
 
 
@@ -191,16 +216,26 @@ def _regression(lessons: _Lessons, start: Learned) -> Learned:
     from sklearn.linear_model import LogisticRegression
 
     if lessons.none.all() or not lessons.none.any():
-        raise UserError("dev has no example with a right option, or only one option each: nothing can be learned")
+        raise UserError("dev has no example with a right option, or none with a wrong one: nothing can be learned")
     mean, spread = lessons.signals.mean(axis=0), lessons.signals.std(axis=0)
     spread[spread == 0] = 1.0
     found = LogisticRegression().fit((lessons.signals - mean) / spread, lessons.none, lessons.weight)
     return start._replace(mean=mean, spread=spread, weights=found.coef_[0], bias=found.intercept_[0])
 
 
-def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> float:
-    """Return the least confidence that reaches the wanted precision, each fifth of dev judged by the other four."""
+def _usual_size(run: SelectionRun) -> float:
+    sizes = run.choices.group_by("example").len()["len"].to_numpy()
+    return float(np.median(sizes)) if len(sizes) else 0.0
+
+
+def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, int]:
+    """Return the least confidence that reaches the wanted precision, and how many examples of dev have it.
+
+    Each fifth of dev is judged by the other four.
+    """
     wanted = float(settings.precision or 0)
+    if seen.run.choices["example"].n_unique() < _FOLDS:
+        raise UserError(f"a precision is chosen on dev, fifth by fifth; it has fewer than {_FOLDS} examples")
     confidence, right = [], []
     for number in range(_FOLDS):
         learned = _learn(seen.of(set(range(_FOLDS)) - {number}), settings.share)
@@ -212,5 +247,8 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> float:
     precision = np.cumsum(np.concatenate(right)[order]) / np.arange(1, len(order) + 1)
     enough = np.flatnonzero(precision >= wanted)
     if not len(enough):
-        raise UserError(f"no confidence reaches a precision of {wanted} on dev; the best is {precision.max():.3f}")
-    return float(np.concatenate(confidence)[order][enough[-1]])
+        raise UserError(
+            f"no confidence reaches a precision of {wanted} on dev; the best is {precision.max():.3f}. "
+            "A ranker that knows what was said already (`unsaid` in an ensemble) may"
+        )
+    return float(np.concatenate(confidence)[order][enough[-1]]), int(enough[-1]) + 1

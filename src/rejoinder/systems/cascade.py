@@ -224,8 +224,7 @@ class Cascade(SelectionSystem):
             texts = options["text"].to_list()
             vectors = self.encoder.encode_replies(texts, watch)
             weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
-            index.remove(options["id"].to_list())  # the text of an id may have changed
-            index.add(options, vectors, weights)
+            index.add(options, vectors, weights, instead=True)  # the text of an id may have changed
         return options.height
 
     def _best(self, ranked: pl.DataFrame) -> pl.DataFrame:

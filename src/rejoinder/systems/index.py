@@ -172,8 +172,13 @@ class Index:
             dtype=np.intp,
         )
 
-    def add(self, options: pl.DataFrame, vectors: Floats, weights: sparse.csr_matrix) -> None:
-        """Add options (columns `id`, `text`) with their vectors and words' weights; known ids are an error."""
+    def add(self, options: pl.DataFrame, vectors: Floats, weights: sparse.csr_matrix, instead: bool = False) -> None:
+        """Add options (columns `id`, `text`) with their vectors and words' weights.
+
+        Known ids are an error, or, with `instead`, are from now on what is added.
+        """
+        if instead:
+            self._drop(options["id"].to_list())
         held = self.options()["id"].gather(self.kept()) if self.segments else pl.Series([], dtype=pl.String)
         again = options.filter(options["id"].is_in(held.implode()) | options["id"].is_duplicated())
         if again.height:
@@ -190,13 +195,17 @@ class Index:
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove options; return how many there were."""
+        found = self._drop(ids)
+        self._write()
+        return found
+
+    def _drop(self, ids: Sequence[str]) -> int:
         found = 0
         for segment, entry in zip(self.segments, self.list.segments, strict=True):
             rows = segment.options["id"].is_in(list(ids)).arg_true().to_list()
             new = sorted(set(rows) - set(entry.removed))
             entry.removed = sorted([*entry.removed, *new])
             found += len(new)
-        self._write()
         return found
 
     def merge(self) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.arrays import read_arrays, write_arrays
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, expect_least
 from rejoinder.files import read_parquet
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
@@ -46,6 +46,10 @@ class Informed(SelectionSystem):
         """Pages that a context is taken to be about."""
         words: Tfidf.Settings = Tfidf.Settings()
 
+        def __post_init__(self) -> None:
+            """Refuse fewer than no pages."""
+            expect_least(self, pages=0)
+
     words: Tfidf
     pages: Pages
     scale: float
@@ -54,6 +58,11 @@ class Informed(SelectionSystem):
     def part_sources(self) -> tuple[str, ...]:
         """Return the ranker."""
         return (self.settings.ranker,)
+
+    def expect_part(self, source: str, part: SelectionSystem) -> None:
+        """Refuse a ranker that says NONE already."""
+        if part.says_none:
+            raise UserError(f"{source} says NONE already; let that come last, and name what it is made of here")
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
         """Ask for dev and for knowledge."""

@@ -105,7 +105,11 @@ def rows_of(task: SelectionTask, chosen: pl.DataFrame) -> Rows:
     size = max((size for _, size in pools(task)), default=0)
     found = chosen.join(listed, on=["example", "option"], how="left", maintain_order="left")
     found = found.join(pooled.head(size), on="option", how="left", maintain_order="left")
-    return found.select(pl.coalesce("row", "shared")).to_series().to_numpy().astype(np.intp)
+    rows = found.select(pl.coalesce("row", "shared")).to_series()
+    if rows.null_count():
+        option = chosen["option"].filter(rows.is_null())[0]
+        raise UserError(f"{option!r} is chosen, which no list and no pool holds; it cannot be ranked anew")
+    return rows.to_numpy().astype(np.intp)
 
 
 def to_run(task: SelectionTask, name: str, pairs: Pairs, scores: NDArray[Any]) -> SelectionRun:

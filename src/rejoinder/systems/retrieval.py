@@ -29,6 +29,10 @@ class Random(SelectionSystem):
 
         seed: int = 0
 
+        def __post_init__(self) -> None:
+            """Refuse what is no seed."""
+            expect_least(self, seed=0)
+
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
         rng = np.random.default_rng(self.settings.seed)

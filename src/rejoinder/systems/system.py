@@ -55,6 +55,8 @@ class System(ABC, Generic[TaskT, RunT]):
         self.settings = settings
         self.parts: list[Any] = []
         """Trained systems that this one is made of, in the order of `part_sources`."""
+        self.notes: list[str] = []
+        """What is worth telling of how it learned."""
 
     def part_sources(self) -> Sequence[str]:
         """Return which recipes or models this system is made of; recipes learn from the same lesson, before it."""
@@ -95,6 +97,8 @@ class SelectionSystem(System[SelectionTask, SelectionRun]):
     """Ranks options."""
 
     task = SelectionTask
+    says_none = False
+    """Whether NONE is among its choices."""
 
     @property
     def can_encode(self) -> bool:

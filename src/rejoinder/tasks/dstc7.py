@@ -90,22 +90,22 @@ def to_task(examples: Iterable[Example], pool: Mapping[str, str] = {}, source: o
     """Turn examples into tables; the options of a pool, by id, come first, and have the pool's texts."""
     options = {option: row for row, option in enumerate(pool.items())}
 
-    def row(candidate: Candidate) -> int:
+    def row(candidate: Candidate, example: Example) -> int:
         text = pool.get(candidate.id, candidate.utterance)
-        if text.split() != candidate.utterance.split():
-            raise BadInputError(source, f"candidate {candidate.id!r} has another utterance in the pool")
+        problem = "has another utterance in the pool" if text.split() != candidate.utterance.split() else ""
+        if pool and not example.options and candidate.id not in pool:
+            problem = "is correct, but not in the pool"
+        if problem:
+            raise BadInputError(source, f"candidate {candidate.id!r} {problem}", f"example-id {example.example_id}")
         return options.setdefault((candidate.id, text), len(options))
-
-    def rows(candidates: list[Candidate]) -> list[int]:
-        return [row(candidate) for candidate in candidates]
 
     table: dict[str, list[object]] = {name: [] for name in EXAMPLE_SCHEMA}
     for example in examples:
         table["id"].append(str(example.example_id))
         table["turns"].append([{"speaker": m.speaker, "text": m.utterance} for m in example.messages_so_far])
-        table["options"].append(rows(example.options) if example.options else None)
+        table["options"].append([row(option, example) for option in example.options] or None)
         answered = example.options_for_correct_answers is not msgspec.UNSET
-        table["correct"].append(rows(example.correct) if answered else None)
+        table["correct"].append([row(option, example) for option in example.correct] if answered else None)
     if not table["id"]:
         raise BadInputError(source, "holds no example")
     return SelectionTask(

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import polars as pl
+
 from rejoinder.files import BadInputError
 from rejoinder.formats import TRUTH_FORMATS, recognise_truth
 from rejoinder.tasks import dialeval, dstc7
@@ -29,8 +31,10 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
         return dialeval.read_task(path)
     if format_ == "dstc7":
         task = dstc7.read_task(path, pool)
-        if not task.options.height or (pool is None and task.examples["options"].null_count()):
-            raise BadInputError(path, "has no options of its own; name the pool to choose from")
+        bare = task.examples.filter(pl.col("options").is_null())["id"]
+        if len(bare) and (pool is None or not task.options.height):
+            problem = "has no options of its own; name the pool to choose from"
+            raise BadInputError(path, problem, f"example-id {bare[0]}", "options-for-next")
         return task
     raise BadInputError(path, f"{TRUTH_FORMATS[format_]}: this holds no dialogues to answer")
 
