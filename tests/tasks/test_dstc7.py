@@ -116,9 +116,12 @@ def test_an_option_of_a_pool_has_the_pools_text(save, tmp_path, complaint):
     assert task.options.rows() == [("B", "say B"), ("A", "say A")]
     assert task.examples["correct"].to_list() == [[1]]
     told = complaint(dstc7.read_task, examples, save("other", "A\tsay nothing\n"))
-    assert told == "f: example-id 1: candidate 'A' has another utterance in the pool"
-    told = complaint(dstc7.read_task, examples, save("fewer", "B\tsay B\n"))
-    assert told == "f: example-id 1: candidate 'A' is correct, but not in the pool"
+    where = "f: record 1 (example-id 1): options-for-correct-answers"
+    assert told == f"{where}: 'A' has another utterance in the pool"
+    for name, text in (("fewer", "B\tsay B\n"), ("empty", "")):
+        assert complaint(dstc7.read_task, examples, save(name, text)) == f"{where}: 'A' is not in the pool"
+    spaced = save("own", [record(options_for_correct_answers=said)])  # with options of its own, theirs counts
+    assert dstc7.read_task(spaced).examples["correct"].to_list() == [[1]]
 
     odd = dstc7.read_task(examples)  # what is written is read back, though a pool's lines have single spaces
     dstc7.write_pool(tmp_path / "written", odd.options)

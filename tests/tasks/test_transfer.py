@@ -165,3 +165,14 @@ def test_other_label_sets_are_no_dialeval_files(save, tmp_path, complaint):
     assert complaint(export_dialeval, folder, tmp_path) == (
         "f: asks A, S, E, nugget; DialEval's files hold A, S, E and nugget, with their labels"
     )
+
+
+def test_a_pool_that_lacks_an_answer_is_not_filled_up(save, tmp_path, complaint):
+    record = {**example(1), "options-for-next": []}
+    answer = record["options-for-correct-answers"][0]["candidate-id"]
+    path, pool = save("f.json", [record]), save("pool.txt", "other\tsomething else\n")
+    told = complaint(import_dstc7, path, tmp_path / "out", pool, ignore)
+    assert told == f"f.json: record 1 (example-id {record['example-id']}): options-for-correct-answers: " + (
+        f"{answer!r} is not in the pool"
+    )
+    assert not (tmp_path / "out").exists()

@@ -55,8 +55,8 @@ class Example(msgspec.Struct, rename="kebab", omit_defaults=True, kw_only=True):
         return self.options_for_correct_answers or []
 
 
-def read_examples(path: Path) -> Iterator[Example]:
-    """Yield checked examples, one at a time."""
+def read_examples(path: Path, pool: Mapping[str, str] | None = None) -> Iterator[Example]:
+    """Yield checked examples, one at a time; the answers of those without options are in the pool, if one is given."""
     seen: dict[str, int] = {}
     for number, example in read_json_records(path, Example):
         place = f"record {number} (example-id {example.example_id})"
@@ -70,7 +70,22 @@ def read_examples(path: Path) -> Iterator[Example]:
             raise BadInputError(
                 path, f"{missing!r} is not among options-for-next", place, "options-for-correct-answers"
             )
-        yield example
+        yield _settled(path, place, example, pool)
+
+
+def _settled(path: Path, place: str, example: Example, pool: Mapping[str, str] | None) -> Example:
+    """Return an example whose answers have the texts of its options or of the pool, whatever their spaces."""
+    own = {option.id: option.utterance for option in example.options}
+    offered = own or pool or {}
+    for answer in example.correct if pool is not None and not own else ():
+        text = offered.get(answer.id)
+        if text is None or text.split() != answer.utterance.split():
+            problem = "is not in the pool" if text is None else "has another utterance in the pool"
+            raise BadInputError(path, f"{answer.id!r} {problem}", place, "options-for-correct-answers")
+    if not example.correct or not offered:
+        return example
+    settled = [Candidate(answer.id, offered[answer.id]) for answer in example.correct]
+    return msgspec.structs.replace(example, options_for_correct_answers=settled)
 
 
 def _distinct(path: Path, place: str, field: str, candidates: list[Candidate]) -> set[str]:
@@ -83,29 +98,24 @@ def _distinct(path: Path, place: str, field: str, candidates: list[Candidate]) -
 
 def read_task(path: Path, pool: Path | None = None) -> SelectionTask:
     """Read an examples file, and the pool where the examples have no options of their own, into tables."""
-    return to_task(read_examples(path), {} if pool is None else dict(read_pool(pool)), path)
+    shared = None if pool is None else dict(read_pool(pool))
+    return to_task(read_examples(path, shared), shared or {}, path)
 
 
-def to_task(examples: Iterable[Example], pool: Mapping[str, str] = {}, source: object = "examples") -> SelectionTask:
-    """Turn examples into tables; the options of a pool, by id, come first, and have the pool's texts."""
+def to_task(examples: Iterable[Example], pool: Mapping[str, str], source: Path) -> SelectionTask:
+    """Turn examples into tables; the options of a pool, by id, come first."""
     options = {option: row for row, option in enumerate(pool.items())}
 
-    def row(candidate: Candidate, example: Example) -> int:
-        text = pool.get(candidate.id, candidate.utterance)
-        problem = "has another utterance in the pool" if text.split() != candidate.utterance.split() else ""
-        if pool and not example.options and candidate.id not in pool:
-            problem = "is correct, but not in the pool"
-        if problem:
-            raise BadInputError(source, f"candidate {candidate.id!r} {problem}", f"example-id {example.example_id}")
-        return options.setdefault((candidate.id, text), len(options))
+    def rows(candidates: list[Candidate]) -> list[int]:
+        return [options.setdefault((c.id, c.utterance), len(options)) for c in candidates]
 
     table: dict[str, list[object]] = {name: [] for name in EXAMPLE_SCHEMA}
     for example in examples:
         table["id"].append(str(example.example_id))
         table["turns"].append([{"speaker": m.speaker, "text": m.utterance} for m in example.messages_so_far])
-        table["options"].append([row(option, example) for option in example.options] or None)
+        table["options"].append(rows(example.options) or None)
         answered = example.options_for_correct_answers is not msgspec.UNSET
-        table["correct"].append([row(option, example) for option in example.correct] if answered else None)
+        table["correct"].append(rows(example.correct) if answered else None)
     if not table["id"]:
         raise BadInputError(source, "holds no example")
     return SelectionTask(

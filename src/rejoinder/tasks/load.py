@@ -32,7 +32,9 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
     if format_ == "dstc7":
         task = dstc7.read_task(path, pool)
         bare = task.examples.filter(pl.col("options").is_null())["id"]
-        if len(bare) and (pool is None or not task.options.height):
+        if pool is not None and len(bare) and not task.options.height:
+            raise BadInputError(pool, "holds no option to choose from")
+        if len(bare) and pool is None:
             problem = "has no options of its own; name the pool to choose from"
             raise BadInputError(path, problem, f"example-id {bare[0]}", "options-for-next")
         return task

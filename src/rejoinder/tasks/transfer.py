@@ -28,14 +28,15 @@ from rejoinder.watch import Step
 
 def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Path:
     """Read an examples file into the folder of its subtask and split, and return that folder."""
-    examples = dstc7.read_examples(path)
+    shared = None if pool is None else dict(dstc7.read_pool(pool))
+    examples = dstc7.read_examples(path, shared)
     first = next(examples, None)
     if first is None:
         raise BadInputError(path, "holds no example")
     card = _card(path, first)
     folder = out / f"subtask_{card.subtask}" / card.split
     with TaskWriter(folder) as writer:
-        for option in dstc7.read_pool(pool) if pool else ():
+        for option in (shared or {}).items():
             writer.row(option)
         for example in _chain(first, examples):
             _check_same(path, example, card)
@@ -72,12 +73,11 @@ def _check_same(path: Path, example: dstc7.Example, card: Card) -> None:
 
 def _add(writer: TaskWriter, example: dstc7.Example) -> None:
     answered = example.options_for_correct_answers is not msgspec.UNSET
-    offered = {option.id: option.utterance for option in example.options}
     writer.add(
         str(example.example_id),
         [(message.speaker, message.utterance) for message in example.messages_so_far],
         [(option.id, option.utterance) for option in example.options] or None,
-        [(option.id, offered.get(option.id, option.utterance)) for option in example.correct] if answered else None,
+        [(option.id, option.utterance) for option in example.correct] if answered else None,
         None if example.profile is msgspec.UNSET else msgspec.json.encode(example.profile).decode(),
     )
 
