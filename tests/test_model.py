@@ -106,6 +106,23 @@ def test_a_card_knows_the_pool(cli, tmp_path, save):
     assert cards[0] == cards[1] != cards[2]
 
 
+def test_runs_on_a_pool_file_are_fused(cli, tmp_path):
+    task = a_task(tmp_path / "train")
+    pooled = task.examples.with_columns(options=pl.lit(None, dtype=pl.List(pl.UInt32)))
+    examples, pool = tmp_path / "examples.json", tmp_path / "pool.txt"
+    dstc7.write_examples(examples, dstc7.to_examples(type(task)(pooled, task.options), "train", 2))
+    dstc7.write_pool(pool, task.options)
+    given = ("--task", examples, "--pool", pool)
+    for name in ("bm25", "tfidf"):
+        assert cli("train", name, *given, "--out", tmp_path / f"{name}.model")[0] == 0
+        assert cli("predict", tmp_path / f"{name}.model", *given, "--out", tmp_path / f"{name}.json")[0] == 0
+    runs = (tmp_path / "bm25.json", tmp_path / "tfidf.json")
+    assert cli("fuse", *runs, *given, "--out", tmp_path / "fused.json")[0] == 0
+    code, out, _ = cli("score", examples, tmp_path / "fused.json", "--options", pool, "--json")
+    assert (code, "fused" in out) == (0, True)
+    assert "name the pool" in cli("fuse", *runs, "--task", examples, "--out", tmp_path / "f.json")[2]
+
+
 def test_a_folder_to_work_in_that_cannot_be_made_is_named(cli, tmp_path, save):
     a_task(tmp_path / "train")
     arguments = ("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m", "--work")

@@ -48,14 +48,14 @@ class SentenceEncoder(SelectionSystem):
             """Refuse to read nothing."""
             expect_least(self, longest=3, batch=1)
 
-    @property
-    def can_encode(self) -> bool:
-        """It does."""
-        return True
-
     _model: Any = None
     _tokenizer: Any = None
     _folder: Path | None = None
+
+    @property
+    def can_encode(self) -> bool:
+        """Mean token vectors are what it ranks by."""
+        return True
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""

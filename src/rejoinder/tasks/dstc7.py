@@ -75,6 +75,8 @@ def read_examples(path: Path, pool: Mapping[str, str] | None = None) -> Iterator
 
 def _settled(path: Path, place: str, example: Example, pool: Mapping[str, str] | None) -> Example:
     """Return an example whose answers have the texts of its options or of the pool, whatever their spaces."""
+    if not example.correct:
+        return example
     own = {option.id: option.utterance for option in example.options}
     offered = own or pool or {}
     for answer in example.correct if pool is not None and not own else ():
@@ -82,7 +84,7 @@ def _settled(path: Path, place: str, example: Example, pool: Mapping[str, str] |
         if text is None or text.split() != answer.utterance.split():
             problem = "is not in the pool" if text is None else "has another utterance in the pool"
             raise BadInputError(path, f"{answer.id!r} {problem}", place, "options-for-correct-answers")
-    if not example.correct or not offered:
+    if not offered:
         return example
     settled = [Candidate(answer.id, offered[answer.id]) for answer in example.correct]
     return msgspec.structs.replace(example, options_for_correct_answers=settled)
