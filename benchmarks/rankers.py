@@ -1,54 +1,20 @@
 """Rankers on real dialogues: every run that was made, with intervals, tie groups and the published rows.
 
-Needs a collection and runs below REJOINDER_RANKERS (default build/rankers). Systems that need no network are trained
-here, on the sample's Advising too; the others by hand, for they want a GPU, and a run of theirs is shown as it is:
-
-rejoinder build ubuntu --logs LOGS --model LINKS --turns --knowledge PAGES --out build/rankers/ubuntu
-rejoinder train bi-encoder --task build/rankers/ubuntu/turns/train --dev build/rankers/ubuntu/subtask_1/dev \
-    --out build/rankers/models/bi-encoder
-rejoinder predict build/rankers/models/bi-encoder --task build/rankers/ubuntu/subtask_1/test \
-    --out build/rankers/runs/ubuntu/subtask_1/bi-encoder.json
-
-A recipe with other recipes as parts or as its teacher (stacked, cascade-bi, bi-encoder-taught ...) takes models in
-their places, trained once as above; its weights are learned on the subtask's own dev, those of a stack in a cascade on
-subtask 1's. hard-*, long-* and masked-* are by recipes of benchmarks/recipes, and no better.
+`python -m benchmarks.ranker_runs` makes the runs. Those that need no network are made here if they are missing; the
+others want a GPU, and are shown as far as they are there.
 """
 
 import json
-import os
-from pathlib import Path
 
-from benchmarks.measuring import PYTHON, run
+from benchmarks.ranker_runs import FOLDER, TESTS, WORDS, answer, build_advising
 from benchmarks.results import Goal, Section, Table
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.measures.measure import Scores
-from rejoinder.model import Assignment, load_model, predict, train_model
-from rejoinder.recipe import read_recipe
-from rejoinder.runs.convert import write_run
 from rejoinder.tasks.load import load_task
 
-REJOINDER = Path(PYTHON).parent / "rejoinder"
-ROOT = Path(__file__).parent.parent
-FOLDER = Path(os.environ.get("REJOINDER_RANKERS", ROOT / "build" / "rankers"))
-RECIPES = {
-    "ubuntu": {
-        1: ("random", "unsaid", "tfidf", "bm25", "words"),
-        2: ("bm25",),
-        4: ("random", "words", "words-or-none"),
-        5: ("words", "informed-words-without", "informed-words"),
-    },
-    "advising": {
-        1: ("random", "tfidf", "bm25", "words", "dual-encoder-small"),
-        3: ("random", "tfidf", "bm25", "words", "dual-encoder-small"),
-        4: ("random", "words", "words-or-none"),
-        5: ("words", "informed-words-without", "informed-words"),
-    },
-}
 MEASURES = ("R@1", "R@10", "R@50", "MRR", "DSTC7")
-TESTS, PUBLISHED = {"ubuntu": "test", "advising": "test_2"}, {"ubuntu": "ubuntu", "advising": "advising-2"}
-SESSIONS, PARTIAL = 815, 5_000
-"""As many advising sessions as in the paper, and how many partial conversations are made of them."""
+PUBLISHED = {"ubuntu": "ubuntu", "advising": "advising-2"}
 AIMS = {"R@1": 0.60, "R@10": 0.88}
 NONE = {
     "words-or-none": "words",
@@ -67,44 +33,24 @@ def measure(quick: bool) -> Section:
     title = "Rankers"
     if quick or not (FOLDER / "ubuntu").is_dir():
         return Section(title, [Table("Rankers", ["data"], [["not measured: needs a collection of real dialogues"]])])
-    if not (FOLDER / "advising").is_dir():
-        _build_advising(FOLDER)
-    compared = {
-        (corpus, subtask): _compare(corpus, subtask) for corpus, subtasks in RECIPES.items() for subtask in subtasks
-    }
+    build_advising()
+    compared = {key: _compare(*key) for key in WORDS}
     tables = [_table(corpus, subtask, comparison) for (corpus, subtask), comparison in compared.items()]
     return Section(title, [*tables, *_training()], _goals(compared))
 
 
-def _build_advising(folder: Path) -> None:
-    sample, tasks = folder / "advising-sample", folder / "advising"
-    run([REJOINDER, "sample", "advising", "--size", str(SESSIONS), "--out", sample])
-    sources = ["--dialogues", sample / "dialogues.json", "--courses", sample / "courses.json"]
-    run([REJOINDER, "build", "advising", *sources, "--train-size", str(PARTIAL), "--out", tasks])
-
-
 def _compare(corpus: str, subtask: int) -> Comparison:
-    """Run what is not there yet, and compare all runs of the folder."""
-    data, runs = FOLDER / corpus / f"subtask_{subtask}", FOLDER / "runs" / corpus / f"subtask_{subtask}"
-    test = data / TESTS[corpus]
-    for name in RECIPES[corpus][subtask]:
-        if not (runs / f"{name}.json").is_file():
-            _run(name, data, test, FOLDER / "models" / f"{corpus}-{subtask}-{name}", runs / f"{name}.json")
+    """Compare all runs of the folder, and those that cost little in any case."""
+    for name in WORDS[corpus, subtask]:
+        answer(corpus, subtask, name)
     request = Request(
-        truth=test,
-        runs=sorted(runs.glob("*.json")),
+        truth=FOLDER / corpus / f"subtask_{subtask}" / TESTS[corpus],
+        runs=sorted((FOLDER / "runs" / corpus / f"subtask_{subtask}").glob("*.json")),
         measures=("MAP", *MEASURES) if subtask == 3 else MEASURES,
         references=(f"dstc7/{PUBLISHED[corpus]}/{subtask}",),
         settings=Settings(seed=0),
     )
     return evaluate(request).comparison
-
-
-def _run(name: str, data: Path, test: Path, model: Path, out: Path) -> None:
-    train, dev = ((data / split, load_task(data / split)) for split in ("train", "dev"))
-    train_model(Assignment(recipe=read_recipe(name), train=train, dev=dev), model)
-    task = load_task(test)
-    write_run(out, predict(*load_model(model), test, task), task.unanswered(), "dstc7")
 
 
 def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:

@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 import torch
 
-from benchmarks.rankers import FOLDER, SPEEDS
+from benchmarks.ranker_runs import FOLDER
+from benchmarks.rankers import SPEEDS
 from rejoinder.model import Assignment, train_model
 from rejoinder.recipe import read_recipe
 from rejoinder.runs.convert import write_run

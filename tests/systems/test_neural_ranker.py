@@ -82,6 +82,51 @@ def test_a_domain_can_be_learned_first_and_likely_mistakes_be_mined(tasks, tmp_p
     assert predict(card, system, *tasks["dev"]).choices.height == 40 * 5
 
 
+def from_words(source, **encoder):
+    stages = [{"network": {"encoder": ENCODER | {"words": str(source)} | encoder}, "training": TRAINING}]
+    return Recipe(about="word vectors", system="neural-ranker", settings={"stages": stages}, name="from-words")
+
+
+def first_vectors(tasks, made, folder):
+    """Return the vector of each word that a training is about to start from, and that of padding."""
+    with pytest.raises(Prepared) as prepared:
+        trained(tasks, made, folder / "model", work=folder / "work", prepare_only=True)
+    stage = Path(str(prepared.value))
+    learner = Ranking(json.loads((stage / "learner.json").read_text())["settings"], stage, 0, torch.device("cpu"))
+    vectors = learner.network.encoder.words.vectors.weight.detach()
+    words = json.loads((folder / "work" / "data" / "encoder" / "words.json").read_text())["words"]
+    return dict(zip(words, vectors[len(vectors) - len(words) :], strict=True)), vectors[0]
+
+
+def test_training_starts_from_word_vectors_of_a_file_with_the_spread_of_random_ones(tasks, tmp_path):
+    numbers = torch.linspace(-3, 5, 48).view(3, 16)
+    rows = zip(("alsa", "grub", "unheard"), numbers.tolist(), strict=True)
+    (tmp_path / "vectors.txt").write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows))
+    found, padding = first_vectors(tasks, from_words(tmp_path / "vectors.txt"), tmp_path)
+    expected = numbers[:2] / numbers[:2].std(correction=0)
+    assert torch.allclose(torch.stack([found["alsa"], found["grub"]]), expected, atol=1e-5)
+    assert padding.abs().sum() == 0
+    assert 0.8 < float(torch.stack([*found.values()]).std()) < 1.2
+
+
+def test_word_vectors_learned_from_the_texts_of_train_find_what_belongs_together(tasks, tmp_path):
+    found, _ = first_vectors(tasks, from_words("learned"), tmp_path)
+    alsa, mixer, toner = (found[word] / found[word].norm() for word in ("alsa", "mixer", "toner"))
+    assert alsa @ mixer > alsa @ toner + 0.2
+    trained(tasks, from_words("learned"), tmp_path / "model", work=tmp_path / "work")
+    run = predict(*load_model(tmp_path / "model"), *tasks["dev"])
+    assert score(run, tasks["dev"][1].truth(), ["R@1"])["R@1"].mean() > 0.4
+
+
+def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp_path):
+    (tmp_path / "vectors.txt").write_text("alsa 1 2 3\ngrub 2 3 4\n")
+    with pytest.raises(UserError, match=r"vectors.txt: vectors of 3 numbers; expected 16, the recipe's embedding"):
+        trained(tasks, from_words(tmp_path / "vectors.txt"), tmp_path / "model")
+    with pytest.raises(UserError, match="words is glove; expected none, for a pretrained encoder has its own"):
+        trained(tasks, from_words("glove", kind="pretrained", path="minilm"), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
 def test_hard_negatives_are_the_likeliest_of_those_drawn_and_never_right(tasks, tmp_path):
     from rejoinder.training import train
 

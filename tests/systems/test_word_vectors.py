@@ -1,4 +1,5 @@
 import gzip
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -91,3 +92,13 @@ def test_vectors_of_a_file_are_kept_too(save, tmp_path):
     again = WordVectors(str(path))
     again.load(tmp_path)
     assert again.vectors(["blue red"]).tolist() == [[4, 6]]
+
+
+def test_a_word_of_many_letters_costs_no_more_than_itself():
+    texts = [["near", "each", "other"], ["near", "each", "other", "w" * 100_000]] * 1000
+    tracemalloc.start()
+    places, _ = learn_vectors(texts, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(places) == 4
+    assert peak < 20_000_000

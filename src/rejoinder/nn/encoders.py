@@ -37,6 +37,8 @@ class EncoderSettings:
     """Most words that have a vector of their own."""
     rarest: int = 2
     """Fewest occurrences of such a word."""
+    words: str = ""
+    """Word vectors to start from, else random ones: `learned` from the texts of train, `glove`, or a file of them."""
     path: str = ""
     """For a pretrained encoder: a local folder or a hub's name; `minilm` is the packaged all-MiniLM-L6-v2."""
 
@@ -47,6 +49,8 @@ class EncoderSettings:
         expect_share(self, "dropout")
         if not self.widths or any(width < 1 or width % 2 == 0 for width in self.widths):
             raise ValueError(f"widths is {[*self.widths]}; expected odd numbers")
+        if self.words and self.kind == "pretrained":
+            raise ValueError(f"words is {self.words}; expected none, for a pretrained encoder has its own")
         if self.kind == "transformer" and self.hidden % self.heads:
             raise ValueError(f"hidden is {self.hidden}; expected a multiple of heads, {self.heads}")
 

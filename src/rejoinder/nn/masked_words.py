@@ -13,9 +13,11 @@ from rejoinder.nn.encoders import FromWords, Pretrained, expect_room, make_encod
 from rejoinder.nn.sequences import joined
 from rejoinder.training import WEIGHTS, load_arrays
 
+WORD_VECTORS = "encoder.words.vectors.weight"
+
 
 def load_encoder(network: nn.Module, folder: Path) -> None:
-    """Start a network's encoder from the weights in a folder, whatever else they hold."""
+    """Start a network's encoder from the weights in a folder, whatever else they hold; or from word vectors alone."""
     from safetensors.torch import load_file
 
     try:
@@ -25,7 +27,7 @@ def load_encoder(network: nn.Module, folder: Path) -> None:
     own = {name.removeprefix("encoder."): value.float() for name, value in state.items() if name.startswith("encoder.")}
     encoder = network.encoder
     assert isinstance(encoder, FromWords | Pretrained)
-    encoder.load_state_dict(own)
+    encoder.load_state_dict(own, strict=set(state) != {WORD_VECTORS})
 
 
 class WordGuesser(nn.Module):

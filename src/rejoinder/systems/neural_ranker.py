@@ -22,6 +22,7 @@ from rejoinder import training
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters
 from rejoinder.nn.encoders import swift
+from rejoinder.nn.masked_words import WORD_VECTORS
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
@@ -31,7 +32,7 @@ from rejoinder.systems.ranking import KEPT, draw_lists, offered, to_run
 from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, Prepared, SelectionSystem
-from rejoinder.systems.vocabulary import PretrainedVocabulary, WordVocabulary, load_vocabulary
+from rejoinder.systems.vocabulary import WordVocabulary, load_vocabulary
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
@@ -158,7 +159,7 @@ class NeuralRanker(SelectionSystem):
             if encoder.kind == "pretrained":
                 copy_encoder(pretrained_source(encoder.path), data / "encoder")
             else:
-                WordVocabulary.count(texts.numbers, encoder).save(data / "encoder")
+                self._count_words(texts, data / "encoder", lesson.seed)
             if lesson.dev is not None:
                 few = lesson.dev.examples.head(self.settings.dev_examples)
                 dev = draw_lists(msgspec.structs.replace(lesson.dev, examples=few), lesson.seed)
@@ -168,10 +169,18 @@ class NeuralRanker(SelectionSystem):
             training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))
         (data / "ready").touch()
 
+    def _count_words(self, texts: Utterances, folder: Path, seed: int) -> None:
+        encoder = self.settings.stages[0].network.encoder
+        vocabulary = WordVocabulary.count(texts.numbers, encoder)
+        vocabulary.save(folder)
+        if encoder.words:
+            vectors = vocabulary.vectors(encoder.words, encoder.embedding, texts.numbers, seed)
+            training.save_weights({WORD_VECTORS: torch.as_tensor(vectors)}, folder / training.WEIGHTS)
+
     def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:
         vocabulary = load_vocabulary(lesson.work / "data" / "encoder")
         folders: list[Path] = []
-        start = "../data/encoder" if isinstance(vocabulary, PretrainedVocabulary) else ""
+        start = "../data/encoder" if (lesson.work / "data" / "encoder" / training.WEIGHTS).is_file() else ""
         miner = ""
         for number, stage in enumerate(self.settings.stages, 1):
             settings = RankingSettings(

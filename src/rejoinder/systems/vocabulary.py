@@ -11,12 +11,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
 from rejoinder.nn.encoders import CHARACTERS, LONGEST_WORD, EncoderSettings
 from rejoinder.nn.sequences import Special
 from rejoinder.records import read_json
+from rejoinder.systems.word_vectors import find_vectors, learn_vectors
 from rejoinder.text import WORD_OR_MARK
 
+Floats = NDArray[np.float32]
 Ints = NDArray[np.integer[Any]]
 _WORD = re.compile(WORD_OR_MARK)
 _FIRST = 7
@@ -78,6 +81,25 @@ class WordVocabulary:
         numbers = (places.setdefault(word, _FIRST + len(places)) for word in chain(*found))
         tokens = np.fromiter(numbers, np.int32, int(offsets[-1]))
         return TokenNumbers(tokens, offsets, _letters(list(places)))
+
+    def vectors(self, source: str, size: int, texts: Iterable[str], seed: int) -> Floats:
+        """Return a vector for each token, with as much variance as random ones; words that the source lacks have such.
+
+        Source: `glove`, a file, or `learned` from texts.
+        """
+        if source == "learned":
+            places, table = learn_vectors((_WORD.findall(text.lower()) for text in texts), size)
+            table = np.pad(table, [(0, 0), (0, size - table.shape[1])])  # few words make few dimensions
+        else:
+            places, table = find_vectors(source)
+        if table.shape[1] != size:
+            raise UserError(f"{source}: vectors of {table.shape[1]} numbers; expected {size}, the recipe's embedding")
+        found = np.random.default_rng(seed).standard_normal((self.size, size), dtype=np.float32)
+        known = [word for word in self.words if word in places]
+        rows = table[[places[word] for word in known]]
+        found[[self.places[word] for word in known]] = rows / max(float(rows.std()), 1e-6) if known else rows
+        found[self.special.pad] = 0
+        return found
 
     def save(self, folder: Path) -> None:
         """Write the words."""

@@ -3,8 +3,11 @@
 import logging
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,7 +56,7 @@ class WordVectors:
         if self.source == "learned":
             self.places, self.table = learn_vectors([split_text(text) for text in texts], self.size)
         else:
-            self.places, self.table = _read_glove() if self.source == "glove" else read_vectors(Path(self.source))
+            self.places, self.table = find_vectors(self.source)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return a row for each text; words without a vector add nothing."""
@@ -77,6 +80,11 @@ class WordVectors:
         arrays = read_arrays(folder / "words.npz")
         self.places = {word: place for place, word in enumerate(arrays["words"].tolist())}
         self.table = arrays["table"]
+
+
+def find_vectors(source: str) -> tuple[dict[str, int], Floats]:
+    """Return the rows of words and their vectors: `glove`, or those of a file."""
+    return _read_glove() if source == "glove" else read_vectors(Path(source))
 
 
 def _read_glove() -> tuple[dict[str, int], Floats]:
@@ -122,23 +130,30 @@ def learn_vectors(
     from scipy.sparse.linalg import svds
 
     texts = list(texts)
-    words, counts = np.unique([word for text in texts for word in text], return_counts=True)
-    places = {word: place for place, word in enumerate(words[counts >= fewest].tolist())}
-    lines = [np.array([places[word] for word in text if word in places], dtype=np.intp) for text in texts]
-    pairs = [(line[:-gap], line[gap:]) for gap in range(1, window + 1) for line in lines if len(line) > gap]
-    none = np.zeros(0, dtype=np.intp)
-    first, second = (np.concatenate([none, *(pair[side] for pair in pairs)]) for side in (0, 1))
-    cells, near = np.unique(
-        np.concatenate([first, second]) * len(places) + np.concatenate([second, first]), return_counts=True
-    )
-    rows, columns = np.divmod(cells, len(places))
-    total = np.bincount(rows, weights=near, minlength=len(places))
-    information = np.log(near * total.sum() / (total[rows] * total[columns]))
+    counts = Counter(chain.from_iterable(texts))
+    places = {word: place for place, word in enumerate(sorted(word for word in counts if counts[word] >= fewest))}
+    near = _count_near(texts, places, window)
+    total = np.bincount(near.row, weights=near.data, minlength=len(places))
+    information = np.log(near.data * total.sum() / (total[near.row] * total[near.col]))
     kept = information > 0
     if not kept.any():
         return {}, np.zeros((0, size), np.float32)
-    shape = (len(places), len(places))
-    matrix = sparse.csr_matrix((information[kept], (rows[kept], columns[kept])), shape=shape)
+    matrix = sparse.csr_matrix((information[kept], (near.row[kept], near.col[kept])), shape=near.shape)
     start = np.random.default_rng(0).standard_normal(len(places))
     left, values, _ = svds(matrix, k=min(size, len(places) - 1), v0=start)
     return places, np.asarray(left * np.sqrt(values), dtype=np.float32)
+
+
+def _count_near(texts: list[list[str]], places: dict[str, int], window: int) -> Any:
+    """Count how often words stand near each other, on either side: a sparse matrix with rows and columns by place."""
+    from scipy import sparse
+
+    tokens = np.fromiter((places.get(word, -1) for word in chain.from_iterable(texts)), np.int32)
+    lines = np.repeat(np.arange(len(texts)), [len(text) for text in texts])[tokens >= 0]
+    tokens = tokens[tokens >= 0]
+    near: Any = sparse.csr_matrix((len(places), len(places)))
+    for gap in range(1, window + 1):
+        together = lines[gap:] == lines[:-gap]
+        cells = tokens[:-gap][together], tokens[gap:][together]
+        near += sparse.csr_matrix((np.ones(len(cells[0])), cells), shape=near.shape)
+    return (near + near.T).tocoo()

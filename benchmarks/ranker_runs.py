@@ -1,0 +1,166 @@
+"""Make the runs that `benchmarks.rankers` compares: train each recipe, and let it answer its subtask's test.
+
+Needs a collection below REJOINDER_RANKERS (default build/rankers), and for NETWORKS a GPU; for mpnet a hub as well:
+
+rejoinder build ubuntu --logs LOGS --model LINKS --turns --knowledge PAGES --out build/rankers/ubuntu
+python -m benchmarks.ranker_runs                               # all; goes on where it was interrupted
+python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these
+
+Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3. What
+is made of them, or taught by them, takes them as they were trained and learns its weights on its own subtask's dev; a
+stack in a cascade, which sees lists alone, on that of subtask 1. hard-*, long-* and masked-* are in benchmarks/recipes.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.measuring import PYTHON, run
+from rejoinder.errors import UserError
+from rejoinder.model import Assignment, load_model, predict, train_model
+from rejoinder.recipe import Recipe, is_model, make_system, read_parts, read_recipe
+from rejoinder.runs.convert import write_run
+from rejoinder.tasks.load import load_task
+
+REJOINDER = Path(PYTHON).parent / "rejoinder"
+ROOT = Path(__file__).parent.parent
+FOLDER = Path(os.environ.get("REJOINDER_RANKERS", ROOT / "build" / "rankers"))
+TESTS = {"ubuntu": "test", "advising": "test_2"}
+SESSIONS, PARTIAL = 815, 5_000
+"""As many advising sessions as in the paper, and how many partial conversations are made of them."""
+
+WORDS = {
+    ("ubuntu", 1): ("random", "unsaid", "tfidf", "bm25", "words"),
+    ("ubuntu", 2): ("bm25",),
+    ("ubuntu", 4): ("random", "words", "words-or-none"),
+    ("ubuntu", 5): ("words", "informed-words-without", "informed-words"),
+    ("advising", 1): ("random", "tfidf", "bm25", "words", "dual-encoder-small"),
+    ("advising", 3): ("random", "tfidf", "bm25", "words", "dual-encoder-small"),
+    ("advising", 4): ("random", "words", "words-or-none"),
+    ("advising", 5): ("words", "informed-words-without", "informed-words"),
+}
+"""By corpus and subtask, recipes that need no network, or a very small one."""
+_ADVISING = (
+    *("minilm", "dual-encoder", "esim", "memory-network", "memory-network-taught", "bi-encoder", "poly-encoder"),
+    *("late-encoder", "cross-encoder", "cascade-bi", "stacked"),
+)
+NETWORKS = {
+    ("ubuntu", 1): (
+        *("minilm", "words-and-minilm", "cascade", "dual-encoder", "esim", "memory-network"),
+        *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder"),
+        *("hard-bi-encoder", "long-bi-encoder", "long-poly-encoder", "masked-bi-encoder", "masked-poly-encoder"),
+        *("cascade-bi", "cascade-late", "cascade-read", "stacked"),
+        *("bi-encoder-mpnet", "bi-encoder-mpnet-taught", "late-encoder-mpnet", "late-encoder-mpnet-taught"),
+        *("cross-encoder-mpnet", "bi-encoder-taught", "late-encoder-taught", "cross-encoder-taught"),
+        *("cascade-taught", "stacked-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "stacked-mpnet"),
+    ),
+    ("ubuntu", 2): (
+        *("minilm", "cascade", "memory-network", "bi-encoder", "hard-bi-encoder", "long-bi-encoder"),
+        *("cascade-bi", "cascade-late", "cascade-read"),
+        *("bi-encoder-taught", "bi-encoder-mpnet", "bi-encoder-mpnet-taught"),
+        *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-stacked-mpnet"),
+    ),
+    ("ubuntu", 4): (
+        *("cascade-bi", "cascade-late", "bi-or-none"),
+        *("cascade-taught", "cascade-late-mpnet", "taught-or-none", "late-mpnet-or-none"),
+    ),
+    ("ubuntu", 5): (
+        *("cascade-bi", "cascade-late", "informed-bi"),
+        *("cascade-taught", "cascade-late-mpnet", "informed-taught"),
+    ),
+    ("advising", 1): _ADVISING,
+    ("advising", 3): _ADVISING,
+    ("advising", 4): ("cascade-bi", "cascade-late", "bi-or-none"),
+    ("advising", 5): ("cascade-bi", "cascade-late", "informed-bi"),
+}
+"""By corpus and subtask, recipes that need networks; what others are made of comes first."""
+
+
+def main(asked: list[str]) -> None:
+    every = [(*key, name) for made in (WORDS, NETWORKS) for key, names in made.items() for name in names]
+    chosen = [one for one in every if not asked or "/".join(map(str, one)) in asked]
+    unknown = set(asked) - {"/".join(map(str, one)) for one in chosen}
+    if unknown:
+        sys.exit(f"no run called {', '.join(sorted(unknown))}; expected such as ubuntu/1/esim")
+    if any(corpus == "advising" for corpus, *_ in chosen):
+        build_advising()
+    failed = [one for one in chosen if not _tried(*one)]
+    sys.exit(1 if failed else 0)
+
+
+def _tried(corpus: str, subtask: int, name: str) -> bool:
+    """Make a run; say why if that cannot be done here."""
+    try:
+        answer(corpus, subtask, name)
+    except UserError as error:
+        print(f"{corpus}/{subtask}/{name} was left out: {error}", flush=True)
+        return False
+    print(f"{corpus}/{subtask}/{name}", flush=True)
+    return True
+
+
+def build_advising() -> None:
+    sample, tasks = FOLDER / "advising-sample", FOLDER / "advising"
+    if tasks.is_dir():
+        return
+    run([REJOINDER, "sample", "advising", "--size", str(SESSIONS), "--out", sample])
+    sources = ["--dialogues", sample / "dialogues.json", "--courses", sample / "courses.json"]
+    run([REJOINDER, "build", "advising", *sources, "--train-size", str(PARTIAL), "--out", tasks])
+
+
+def answer(corpus: str, subtask: int, name: str) -> None:
+    """Let a recipe, by its name or file, answer a subtask's test if it has not yet."""
+    out = FOLDER / "runs" / corpus / f"subtask_{subtask}" / f"{Path(name).stem}.json"
+    if out.is_file():
+        return
+    test = FOLDER / corpus / f"subtask_{subtask}" / TESTS[corpus]
+    task: Any = load_task(test)
+    found = predict(*load_model(_model(corpus, subtask, name)), test, task)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_run(out, found, task.unanswered(), "dstc7")
+
+
+def _model(corpus: str, subtask: int, name: str) -> Path:
+    """Return the folder of a recipe's model, which is trained if it is not there."""
+    tried = ROOT / "benchmarks" / "recipes" / f"{name}.yaml"
+    recipe = read_recipe(str(tried) if tried.is_file() else name)
+    network = recipe.system == "neural-ranker"
+    learned_from = 3 if (corpus, subtask) == ("advising", 3) else 1 if network else subtask
+    own = recipe.name if network and corpus == "ubuntu" else f"{corpus}-{learned_from}-{recipe.name}"
+    if not is_model(str(FOLDER / "models" / own)):
+        data = FOLDER / corpus / f"subtask_{learned_from}"
+        train = FOLDER / "ubuntu" / "turns" / "train" if network and corpus == "ubuntu" else data / "train"
+        given = Assignment(
+            recipe=_with_models(recipe, corpus, subtask),
+            train=(train, load_task(train)),
+            dev=(data / "dev", load_task(data / "dev")),
+        )
+        train_model(given, FOLDER / "models" / own)
+    return FOLDER / "models" / own
+
+
+def _with_models(recipe: Recipe, corpus: str, subtask: int) -> Recipe:
+    """Put models in the places of parts and teachers that are networks or made of such."""
+    system = make_system(recipe)
+    models = {}
+    for source in {*system.part_sources(), *filter(None, [system.teacher_source()])}:
+        part = read_recipe(source)
+        if any(one.system == "neural-ranker" for one in (part, *read_parts(part))):
+            lists = 1 if subtask == 2 and recipe.system == "cascade" else subtask
+            models[source] = str(_model(corpus, lists, source))
+    return msgspec.structs.replace(recipe, settings=_replaced(recipe.settings, models))
+
+
+def _replaced(settings: Any, models: dict[str, str]) -> Any:
+    if isinstance(settings, dict):
+        return {name: _replaced(value, models) for name, value in settings.items()}
+    if isinstance(settings, list | tuple):
+        return [_replaced(value, models) for value in settings]
+    return models.get(settings, settings) if isinstance(settings, str) else settings
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,68 @@
+"""The runs that the benchmark of rankers compares, made of small networks."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks import ranker_runs
+
+pytest.importorskip("torch")
+
+from tests.systems.small_networks import ENCODER, TRAINING, cuts
+
+from rejoinder.model import load_model
+from rejoinder.recipe import make_system, names, read_recipe
+from rejoinder.tasks.build import build_task
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for split, seed in (("turns/train", 1), ("subtask_1/train", 2), ("subtask_1/dev", 3), ("subtask_1/test", 4)):
+        own = list(cuts(60, seed))
+        build_task(own, [cut.replies for cut in own], 5, seed=seed).save(tmp_path / "ubuntu" / split)
+    monkeypatch.setattr(ranker_runs, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_a_network_learns_once_from_turns_for_all_that_is_made_of_it(folder):
+    stages = [{"network": {"encoder": ENCODER}, "training": TRAINING}]
+    network, stack = folder / "small.yaml", folder / "stack.yaml"
+    network.write_text(json.dumps({"about": "-", "system": "neural-ranker", "settings": {"stages": stages}}))
+    members = ["bm25", str(network)]
+    stack.write_text(json.dumps({"about": "-", "system": "ensemble", "settings": {"members": members}}))
+    ranker_runs.answer("ubuntu", 1, str(stack))
+    models = folder / "models"
+    assert sorted(path.name for path in models.iterdir()) == ["small", "ubuntu-1-stack"]
+    assert load_model(models / "small")[0].train.name.endswith("turns/train")
+    card, _ = load_model(models / "ubuntu-1-stack")
+    assert card.train.name.endswith("subtask_1/train")
+    assert card.recipe.settings["members"] == ["bm25", str(models / "small")]
+    shutil.rmtree(folder / "ubuntu" / "turns")
+    ranker_runs.answer("ubuntu", 1, str(network))  # it is there
+    runs = folder / "runs" / "ubuntu" / "subtask_1"
+    assert sorted(path.name for path in runs.iterdir()) == ["small.json", "stack.json"]
+    assert len(json.loads((runs / "stack.json").read_text())) == 60
+    shutil.rmtree(models)
+    ranker_runs.answer("ubuntu", 1, str(stack))  # so is its run
+
+
+def test_every_run_is_of_a_recipe_and_its_parts_are_made_before_it():
+    made = set()
+    for (corpus, subtask), asked in ranker_runs.NETWORKS.items():
+        for name in asked:
+            tried = ranker_runs.ROOT / "benchmarks" / "recipes" / f"{name}.yaml"
+            recipe = read_recipe(str(tried) if tried.is_file() else name)
+            made.add((corpus, recipe.name))
+            networks = {part for part in make_system(recipe).part_sources() if part.endswith("encoder")}
+            assert networks <= {own for where, own in made if where == corpus}, (corpus, subtask, name)
+    assert {name for asked in ranker_runs.WORDS.values() for name in asked} <= set(names())
+
+
+def test_a_run_that_nobody_knows_is_named():
+    command = [sys.executable, "-m", "benchmarks.ranker_runs", "ubuntu/1/bm26"]
+    done = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "no run called ubuntu/1/bm26; expected such as ubuntu/1/esim\n"
