@@ -4,7 +4,7 @@ import pytest
 
 from rejoinder.errors import UserError
 from rejoinder.recipe import Recipe, in_full, make_system, names, read_parts, read_recipe
-from rejoinder.systems.retrieval import Random
+from rejoinder.systems.retrieval import Bm25
 
 
 @pytest.mark.parametrize("name", names())
@@ -16,10 +16,10 @@ def test_every_recipe_makes_a_system(name):
 
 
 def test_a_recipe_can_be_a_file(save):
-    recipe = read_recipe(str(save("mine.yaml", "about: mine\nsystem: random\nsettings: {seed: 7}\n")))
+    recipe = read_recipe(str(save("mine.yaml", "about: mine\nsystem: bm25\nsettings: {k1: 7}\n")))
     system = make_system(recipe)
-    assert isinstance(system, Random)
-    assert (recipe.name, system.settings.seed) == ("mine", 7)
+    assert isinstance(system, Bm25)
+    assert (recipe.name, system.settings.k1) == ("mine", 7)
 
 
 def test_a_folder_that_is_called_like_a_recipe_is_not_taken_for_it(tmp_path, monkeypatch):
@@ -40,10 +40,10 @@ def test_a_mistyped_name_gets_the_nearest(save, complaint):
 
 
 def test_mistaken_settings_are_named(save, complaint):
-    recipe = read_recipe(str(save("c.yaml", "about: a\nsystem: random\nsettings: {sede: 1}\n")))
-    assert complaint(make_system, recipe) == "c: settings.sede: no key 'sede'; did you mean 'seed'?"
-    recipe = read_recipe(str(save("d.yaml", "about: a\nsystem: random\nsettings: {seed: one}\n")))
-    assert complaint(make_system, recipe) == "d: settings: Expected `int`, got `str` - at `settings.seed`"
+    recipe = read_recipe(str(save("c.yaml", "about: a\nsystem: bm25\nsettings: {stme: 1}\n")))
+    assert complaint(make_system, recipe) == "c: settings.stme: no key 'stme'; did you mean 'stem'?"
+    recipe = read_recipe(str(save("d.yaml", "about: a\nsystem: bm25\nsettings: {k1: one}\n")))
+    assert complaint(make_system, recipe) == "d: settings: Expected `float`, got `str` - at `settings.k1`"
     stages = "about: a\nsystem: neural-ranker\nsettings: {stages: [{loss: binary}, {negativs: 9}]}\n"
     assert complaint(make_system, read_recipe(str(save("g.yaml", stages)))) == (
         "g: settings.stages.2.negativs: no key 'negativs'; did you mean 'negatives'?"
@@ -171,6 +171,12 @@ def test_a_recipe_in_full_is_the_same_recipe(save, name):
 
 
 def test_defaults_are_shown(cli):
+    out = cli("recipes")[1]
+    places = [
+        out.index(line)
+        for line in ("To choose replies", "bm25 ", "\n\nFor films", "films-ease", "\n\nTo judge", "mean ")
+    ]
+    assert places == sorted(places)
     code, out, _ = cli("recipes", "cascade-late")
     assert code == 0
     assert {"encoder: bi-encoder", "found: 200", "reranked: 50", "k1: 2.0"} <= {

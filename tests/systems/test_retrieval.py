@@ -8,6 +8,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
+from rejoinder.model import Assignment, load_model, predict, train_model
+from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, turns_of
 from rejoinder.systems.system import Lesson
@@ -144,9 +146,15 @@ def test_an_empty_pool_and_wordless_texts(task):
             trained(class_, task).predict(empty)
 
 
-def test_random_order_is_seeded_and_fair():
+def test_random_order_is_seeded_and_fair(tmp_path):
     task = task_of(["x"] * 2000, [[0, 1, 2, 3]] * 2000, [[0]] * 2000)
-    first, again, other = (Random(Random.Settings(seed)).predict(task) for seed in (1, 1, 2))
+    task.save(tmp_path / "task")
+    runs = []
+    for number, seed in enumerate((1, 1, 2)):
+        given = Assignment(recipe=read_recipe("random"), train=(tmp_path / "task", task), seed=seed)
+        train_model(given, tmp_path / str(number))
+        runs.append(predict(*load_model(tmp_path / str(number)), tmp_path / "task", task))
+    first, again, other = runs
     assert first.choices.equals(again.choices)
     assert not first.choices.equals(other.choices)
     assert np.mean(score(first, task.truth(), ["R@1"])["R@1"]) == pytest.approx(0.25, abs=0.04)

@@ -18,7 +18,7 @@ AlsoPath = Annotated[
 
 @app.command(epilog="Example: rejoinder recipes bm25")
 def recipes(
-    recipe: Annotated[
+    shown: Annotated[
         str | None, typer.Argument(metavar="[RECIPE]", help="A recipe's name, or YAML file, to show in full.")
     ] = None,
 ) -> None:
@@ -30,10 +30,15 @@ def recipes(
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
 
-    if recipe is not None:
-        typer.echo(in_full(read_recipe(recipe)), nl=False)
+    if shown is not None:
+        typer.echo(in_full(read_recipe(shown)), nl=False)
         return
-    print_table(table_of("Recipes", ("recipe", "about"), [(name, read_recipe(name).about) for name in names()]))
+    known = [read_recipe(name) for name in names()]
+    films = [recipe for recipe in known if recipe.name.startswith("films-")]
+    judges = [recipe for recipe in known if "judge" in recipe.system]
+    replies = [recipe for recipe in known if recipe not in films and recipe not in judges]
+    for title, found in (("To choose replies", replies), ("\nFor films", films), ("\nTo judge dialogues", judges)):
+        print_table(table_of(title, ("recipe", "about"), [(recipe.name, recipe.about) for recipe in found]))
 
 
 @app.command(epilog="Example: rejoinder train bm25 --task ubuntu/subtask_1 --out bm25.model")

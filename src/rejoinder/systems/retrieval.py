@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import KEPT, Pairs, join_pairs, offered, pools, rank_by_products, to_run
@@ -18,24 +19,29 @@ from rejoinder.systems.words import Matrix, WordStatistics, count_words, lengths
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
-_STATISTICS = "words.npz"
+_STATISTICS, _SEED = "words.npz", "seed.npz"
 
 
 class Random(SelectionSystem):
     """Orders the options at random, for reference."""
 
-    class Settings(msgspec.Struct, frozen=True):
-        """Which random order."""
+    seed = 0
 
-        seed: int = 0
+    def fit(self, lesson: Lesson[SelectionTask]) -> None:
+        """Take the training's seed: each has an order of its own."""
+        self.seed = lesson.seed
 
-        def __post_init__(self) -> None:
-            """Refuse what is no seed."""
-            expect_least(self, seed=0)
+    def save(self, folder: Path) -> None:
+        """Write the seed."""
+        write_arrays(folder / _SEED, {"seed": np.array(self.seed)})
+
+    def load(self, folder: Path) -> None:
+        """Read the seed."""
+        self.seed = int(read_arrays(folder / _SEED, ("seed",))["seed"])
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
-        rng = np.random.default_rng(self.settings.seed)
+        rng = np.random.default_rng(self.seed)
         parts = [offered(task)]
         scores = [rng.random(len(parts[0].row))]
         for examples, size in pools(task):
