@@ -20,8 +20,9 @@ import msgspec
 
 from benchmarks.measuring import PYTHON, run
 from rejoinder.errors import UserError
-from rejoinder.model import Assignment, load_model, predict, train_model
-from rejoinder.recipe import Recipe, is_model, make_system, read_parts, read_recipe
+from rejoinder.model import Assignment, ModelCard, load_model, predict, train_model
+from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
+from rejoinder.records import read_yaml
 from rejoinder.runs.convert import write_run
 from rejoinder.tasks.load import load_task
 
@@ -124,22 +125,24 @@ def answer(corpus: str, subtask: int, name: str) -> None:
 
 
 def _model(corpus: str, subtask: int, name: str) -> Path:
-    """Return the folder of a recipe's model, which is trained if it is not there."""
+    """Return the folder of a recipe's model, which is trained if it is not there, or by what the recipe once was."""
     tried = ROOT / "benchmarks" / "recipes" / f"{name}.yaml"
     recipe = read_recipe(str(tried) if tried.is_file() else name)
     network = recipe.system == "neural-ranker"
     learned_from = 3 if (corpus, subtask) == ("advising", 3) else 1 if network else subtask
     own = recipe.name if network and corpus == "ubuntu" else f"{corpus}-{learned_from}-{recipe.name}"
-    if not is_model(str(FOLDER / "models" / own)):
+    folder = FOLDER / "models" / own
+    wanted = _with_models(recipe, corpus, subtask)
+    if not is_model(str(folder)) or read_yaml(folder / CARD, ModelCard).recipe != wanted:
         data = FOLDER / corpus / f"subtask_{learned_from}"
         train = FOLDER / "ubuntu" / "turns" / "train" if network and corpus == "ubuntu" else data / "train"
         given = Assignment(
-            recipe=_with_models(recipe, corpus, subtask),
+            recipe=wanted,
             train=(train, load_task(train)),
             dev=(data / "dev", load_task(data / "dev")),
         )
-        train_model(given, FOLDER / "models" / own)
-    return FOLDER / "models" / own
+        train_model(given, folder)
+    return folder
 
 
 def _with_models(recipe: Recipe, corpus: str, subtask: int) -> Recipe:

@@ -224,7 +224,7 @@ def test_two_trainings_do_not_work_in_one_folder(cli, tmp_path):
     assert cli("train", "bm25", *arguments)[0] == 0
 
 
-@pytest.mark.parametrize("system", ["abstain", "informed"])
+@pytest.mark.parametrize("system", ["abstain", "informed", "cascade"])
 def test_none_is_said_once(cli, tmp_path, save, system):
     a_task(tmp_path / "train")
     recipe = save("twice.yaml", f"about: ''\nsystem: {system}\nsettings: {{ranker: words-or-none}}\n")
@@ -233,6 +233,20 @@ def test_none_is_said_once(cli, tmp_path, save, system):
     )
     told = "error: words-or-none says NONE already; let that come last, and name what it is made of here\n"
     assert (code, err) == (2, told)
+
+
+def test_an_ensemble_says_none_if_a_member_does(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    members = save(
+        "both.yaml", "about: ''\nsystem: ensemble\nsettings: {members: [words-or-none, bm25], method: ranks}\n"
+    )
+    task = ("--task", tmp_path / "train", "--dev", tmp_path / "train")
+    for source in (members, tmp_path / "both"):
+        recipe = save("twice.yaml", f"about: ''\nsystem: abstain\nsettings: {{ranker: '{source}'}}\n")
+        code, _, err = cli("train", recipe, *task, "--out", tmp_path / "m")
+        assert (code, f"{source} says NONE already" in err) == (2, True), err
+        if source == members:
+            assert cli("train", members, *task, "--out", tmp_path / "both")[0] == 0
 
 
 def test_runs_are_not_stacked_on_a_dev_without_answers(cli, tmp_path):

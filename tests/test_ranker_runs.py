@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 
 from tests.systems.small_networks import ENCODER, TRAINING, cuts
 
+from rejoinder.files import BadInputError
 from rejoinder.model import load_model
 from rejoinder.recipe import make_system, names, read_recipe
 from rejoinder.tasks.build import build_task
@@ -45,6 +46,10 @@ def test_a_network_learns_once_from_turns_for_all_that_is_made_of_it(folder):
     runs = folder / "runs" / "ubuntu" / "subtask_1"
     assert sorted(path.name for path in runs.iterdir()) == ["small.json", "stack.json"]
     assert len(json.loads((runs / "stack.json").read_text())) == 60
+    changed = {"about": "-", "system": "neural-ranker", "settings": {"stages": stages, "dev_examples": 9}}
+    network.write_text(json.dumps(changed))
+    with pytest.raises(BadInputError, match="turns/train"):  # the recipe is another: it would be trained anew
+        ranker_runs._model("ubuntu", 1, str(network))
     shutil.rmtree(models)
     ranker_runs.answer("ubuntu", 1, str(stack))  # so is its run
 

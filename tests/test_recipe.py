@@ -26,6 +26,8 @@ def test_a_folder_that_is_called_like_a_recipe_is_not_taken_for_it(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bm25").mkdir()
     assert read_recipe("bm25").system == "bm25"
+    (tmp_path / "tfidf").write_text("a run")
+    assert read_recipe("tfidf").system == "tfidf"
 
 
 def test_a_mistyped_name_gets_the_nearest(save, complaint):

@@ -62,6 +62,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     also: Source | None = None
     dev: Source | None = None
     teacher: TeacherCard | None = None
+    outside: dict[str, str] = {}
+    """Fingerprints of the files and folders that its settings name: word vectors, an encoder."""
     questions: tuple[Question, ...] | None = None
     """What it was taught to judge."""
     versions: dict[str, str]
@@ -121,6 +123,7 @@ def train_model(
         also=_source(*given.also) if given.also else None,
         dev=msgspec.structs.replace(_source(*given.dev, given.pool), drawn=given.drawn) if given.dev else None,
         teacher=_teacher_of(system),
+        outside={str(path): fingerprint(path) for path in system.outside_sources()},
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
     )
@@ -215,9 +218,18 @@ def _check_sources(system: AnySystem, out: Path) -> None:
         if is_model(source) and Path(source).resolve() == out.resolve():
             raise BadInputError(out, "is a part or the teacher of what is to be trained; name another folder")
     for source in system.part_sources():
-        system.expect_part(source, make_system(_recipe_of(source)))
+        system.expect_part(source, _unlearned(source))
     if teacher is not None:
         system.expect_teacher(teacher, make_system(_recipe_of(teacher)))
+
+
+def _unlearned(source: str) -> AnySystem:
+    """Return a system that has learned nothing, made of such."""
+    system = make_system(_recipe_of(source))
+    parts = enumerate(system.part_sources())
+    held = is_model(source)
+    system.parts = [_unlearned(str(Path(source) / _PARTS / str(number)) if held else part) for number, part in parts]
+    return system
 
 
 def _recipe_of(source: str) -> Recipe:

@@ -42,7 +42,7 @@ def names() -> list[str]:
 def read_recipe(source: str) -> Recipe:
     """Read a recipe by its name, or a file."""
     path = Path(source)
-    if not _is_file(source):
+    if source in names() or not _is_file(source):
         if source not in names():
             raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
         path = Path(str(files("rejoinder").joinpath("recipes", f"{source}.yaml")))

@@ -52,3 +52,14 @@ def test_forecasts_of_a_run():
     assert of_none(SelectionRun("run", choices.filter(pl.col("option") != "NONE")), truth) is None
     with pytest.raises(UserError, match="no confidences between 0 and 1"):
         of_best_option(SelectionRun("run", choices.with_columns(score=pl.col("score") * 9)), truth)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_examples_of_one_confidence_count_alike_whatever_their_order(seed):
+    order = np.random.default_rng(seed).permutation(60)
+    tied = Forecasts(np.full(60, 0.5), (np.arange(60) < 30)[order])
+    assert calibration_error(tied) == pytest.approx(0)
+    assert coverage_at(risk_coverage(tied), 0.9) == 0
+    some = Forecasts(np.repeat([0.9, 0.5], [20, 60]), np.append(np.ones(20, bool), tied.right))
+    assert risk_coverage(some).rows() == [(0.25, 0.0, 0.9), (1.0, 0.375, 0.5)]
+    assert coverage_at(risk_coverage(some), 0.9) == 0.25

@@ -108,3 +108,13 @@ def test_packed_states_and_gradients_on_a_gpu(encoder: Any, padded: Any) -> None
         gradients.append(encoder.model.embeddings.word_embeddings.weight.grad.clone())
     torch.testing.assert_close(*found, rtol=0.05, atol=0.05)
     torch.testing.assert_close(*gradients, rtol=0.1, atol=0.2)
+
+
+def test_dropout_is_the_recipes_whatever_an_encoder_calls_it(tmp_path: Any) -> None:
+    config = transformers.DistilBertConfig(vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=32)
+    assert config.dropout > 0
+    config.save_pretrained(tmp_path)
+    encoder = Pretrained(EncoderSettings(kind="pretrained", path=str(tmp_path), dropout=0.0), tmp_path).train()
+    tokens = torch.arange(1, 9).view(2, 4)
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    assert torch.equal(encoder(tokens, mask), encoder(tokens, mask))

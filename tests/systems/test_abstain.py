@@ -161,3 +161,24 @@ def test_what_cannot_be_learned_is_said():
             Abstain.Settings("noisy", **settings)
     with pytest.raises(UserError, match="nothing can be learned"):
         trained(task_of(50, seed=1, without=1.0))
+
+
+class Overlooking(Noisy):
+    """Does not find the right option of every third example, as a search of a pool may not."""
+
+    def predict(self, task, watch=unwatched):
+        run = super().predict(task)
+        right = task.examples["correct"].list.first().fill_null(10**6).gather(run.choices["example"])
+        missed = (run.choices["option"] == ("text " + right.cast(pl.String))) & (run.choices["example"] % 3 == 0)
+        return SelectionRun("overlooking", run.choices.filter(~missed))
+
+
+def test_an_answer_that_was_not_found_is_not_taken_for_none():
+    task = task_of(600, seed=1, without=0.0)
+    system = trained(task, ranker=Overlooking)
+    assert system.notes == [
+        "200 of dev's 600 examples have an answer that the ranker did not find; "
+        "how likely it is that none is right was learned from the others"
+    ]
+    found = of_none(system.predict(task_of(600, seed=2, without=0.2)), task_of(600, seed=2, without=0.2).truth())
+    assert found.confidence.mean() == pytest.approx(0.2, abs=0.15)

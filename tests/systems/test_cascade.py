@@ -248,7 +248,7 @@ def test_only_a_whole_turn_was_said_already():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"found": 0}, {"reranked": -1}, {"words": {"k1": -1}}, {"words": {"b": 5}}, {"words": {"stem": -3}}]
+    "settings", [{"found": 0}, {"reranked": 1}, {"words": {"k1": -1}}, {"words": {"b": 5}}, {"words": {"stem": -3}}]
 )
 def test_settings_that_find_nothing_are_refused(settings):
     with pytest.raises(msgspec.ValidationError, match="expected"):
@@ -262,3 +262,17 @@ def test_an_index_is_of_a_pool(tasks):
     with pytest.raises(UserError, match="has no pool"):
         cascade.update_index(own)
     assert len(cascade.index) == before
+
+
+def test_what_an_option_looks_like():
+    task = build_task([Cut((("a", "hm"),), ("why? ",))], [("因为", "no")], 3)
+    looks = dict(
+        zip(task.options["text"], _looks(task, offered(task))[np.argsort(offered(task).row)].tolist(), strict=True)
+    )
+    assert looks == {"why? ": [0, 1, np.log1p(5)], "因为": [0, 0, np.log1p(2)], "no": [0, 0, np.log1p(2)]}
+
+
+def test_a_dev_that_teaches_no_weights_is_refused(tasks):
+    alone = build_task([Cut((("a", "hello"),), ("hi",))], [("hi",)], 1)
+    with pytest.raises(UserError, match="dev teaches no weights"):
+        trained((tasks[0], alone, tasks[2]))

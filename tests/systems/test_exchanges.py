@@ -65,9 +65,9 @@ def test_the_most_similar_message_is_found():
     counts = count_words(texts, 0)
     seen = []
     known = KnownMessages(counts)
-    found = known.nearest(count_words(["rare7", "rare31 also3 common", "also6 rare13"], 0), seen.append)
-    assert found.tolist() == [7, 31, 13]
-    assert sum(seen) == 3
+    found = known.nearest(count_words(["rare7", "rare31 also3 common", "unheard", "also6 rare13"], 0), seen.append)
+    assert found.tolist() == [7, 31, -1, 13]
+    assert sum(seen) == 4
 
 
 def test_a_message_without_words_is_like_nothing(tmp_path):
@@ -75,3 +75,13 @@ def test_a_message_without_words_is_like_nothing(tmp_path):
     system.fit(Lesson(train=TRAIN, work=tmp_path))
     run = system.predict(task([(["where did the keeper go", "?!"], REPLIES[2])]))
     assert run.choices["score"].to_list() == [0] * len(REPLIES)
+
+
+def test_a_message_like_no_other_is_answered_by_itself_alone(tmp_path):
+    asked = task([(["where did the keeper go", "entirely unheard words"], REPLIES[2])])
+    runs = []
+    for feedback in (0.0, 1.0):
+        system = Exchanges(Exchanges.Settings(feedback=feedback))
+        system.fit(Lesson(train=TRAIN, work=tmp_path))
+        runs.append(system.predict(asked).choices)
+    assert runs[0].equals(runs[1])

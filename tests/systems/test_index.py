@@ -148,3 +148,14 @@ def test_files_that_do_not_belong_together(tmp_path, complaint, name):
         assert "do not belong together" in complaint(Index.open, tmp_path / "index")
     np.save(path, whole)
     assert len(Index.open(tmp_path / "index")) == 20
+
+
+def test_vectors_whose_signs_tell_nothing_are_compared_exactly():
+    vectors, asked = np.abs(vectors_of(list(range(3000)))), np.abs(vectors_of([5000, 5001]))
+    index = Index()
+    index.add(options_of(list(range(3000))), vectors, count_words(options_of(list(range(3000)))["text"].to_list(), 0))
+    gone = [int(np.argmax(vectors @ query)) for query in asked]
+    index.remove([f"o{row}" for row in gone])
+    for query in asked:
+        exact = np.delete(np.argsort(-(vectors @ query)), np.flatnonzero(np.isin(np.argsort(-(vectors @ query)), gone)))
+        assert len(set(index.nearest(query, 20, rescored=100)) & set(exact[:20])) > 18  # half precision

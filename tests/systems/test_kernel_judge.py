@@ -95,7 +95,7 @@ def test_leaving_out_a_group_is_what_fitting_without_it_would_give():
     view = Grams.of(texts).transform(texts)
     dense = rng.normal(size=(40, 3)).astype(np.float32)
     values = rng.random((40, 2)).astype(np.float32)
-    groups = np.repeat(np.arange(10), 4)
+    groups = rng.permutation(np.repeat(np.arange(10), 4))
     centred = (values - values.mean(axis=0)).astype(np.float32)
     _, left_out = fit([(1.0, view)], [(2.0, dense)], centred, 0.5, groups)
     kernel = (view @ view.T).toarray()
@@ -138,3 +138,11 @@ def test_features_of_odd_dialogues(tasks):
     features = describe_dialogues(table, 6)
     assert features.shape[0] == 6
     assert features[:2, 0].tolist() == [1, 1]
+
+
+def test_a_dialogue_in_two_languages_is_left_out_in_both(tasks, trained):
+    both = tasks["en"][0].join(tasks["cn"][0])
+    group = trained._views(both).group
+    ids = [dialogue.id for dialogue in both.dialogues]
+    assert len(set(ids)) < len(ids)
+    assert len(set(group.tolist())) == len(set(ids)) == len(set(zip(ids, group.tolist(), strict=True)))

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from tests.systems.small_networks import ENCODER, TRAINING, cuts, recipe, trained  # noqa: E402
 
 from rejoinder.errors import UserError  # noqa: E402
+from rejoinder.files import BadInputError  # noqa: E402
 from rejoinder.measures.selection import score  # noqa: E402
 from rejoinder.model import Assignment, load_model, predict, train_model  # noqa: E402
 from rejoinder.nn.ranking import Ranking  # noqa: E402
@@ -116,6 +117,20 @@ def test_word_vectors_learned_from_the_texts_of_train_find_what_belongs_together
     trained(tasks, from_words("learned"), tmp_path / "model", work=tmp_path / "work")
     run = predict(*load_model(tmp_path / "model"), *tasks["dev"])
     assert score(run, tasks["dev"][1].truth(), ["R@1"])["R@1"].mean() > 0.4
+
+
+def test_a_training_does_not_go_on_with_word_vectors_that_were_changed(tasks, tmp_path):
+    path, work = tmp_path / "vectors.txt", tmp_path / "work"
+    cards = []
+    for first in (1, 2):
+        path.write_text(" ".join(["alsa", str(first), *["0.5"] * 15]))
+        if first == 2:
+            with pytest.raises(BadInputError, match="name another --work"):
+                trained(tasks, from_words(path), tmp_path / "other", work=work)
+        cards.append(trained(tasks, from_words(path), tmp_path / str(first), work=work if first == 1 else None))
+    assert cards[0].outside.keys() == cards[1].outside.keys() == {str(path)}
+    assert cards[0].outside != cards[1].outside
+    assert "1 of" in cards[0].notes[0]
 
 
 def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp_path):

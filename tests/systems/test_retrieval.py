@@ -11,8 +11,9 @@ from rejoinder.measures.selection import score
 from rejoinder.model import Assignment, load_model, predict, train_model
 from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
-from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, turns_of
+from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, _count_each_once, turns_of
 from rejoinder.systems.system import Lesson
+from rejoinder.systems.words import count_words, split_words
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 
@@ -210,3 +211,17 @@ def test_unsaid_is_not_for_pools_and_says_so_before_anything_is_trained(tmp_path
         Unsaid(None).check(Lesson(train=task, dev=task, work=tmp_path))
     with pytest.raises(UserError, match="own options alone"):
         Unsaid(None).predict(task)
+
+
+def test_chinese_is_matched_by_its_characters():
+    assert split_words("我的手机 iPhone5 broken坏了", 5) == ["我", "的", "手", "机", "iphone5", "broke", "坏", "了"]
+    options = ["请重启手机", "您的订单已发货", "天气不错", "已经退款了"]
+    cuts = [Cut((("a", "手机坏了怎么办"),), (options[0],)), Cut((("a", "我的订单在哪里"),), (options[1],))]
+    task = build_task(cuts, [(text,) for text in options], 4, seed=1)
+    run = trained(Bm25, task).predict(task)
+    assert score(run, task.truth(), ["R@1"])["R@1"].tolist() == [1, 1]
+
+
+def test_texts_that_come_again_are_counted_as_if_each_were_new():
+    texts = ["a red b", "blue", "a red b", "", "blue", "a"]
+    assert (_count_each_once(texts, 5) != count_words(texts, 5)).nnz == 0

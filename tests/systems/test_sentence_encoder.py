@@ -115,3 +115,10 @@ def test_an_encoder_that_cannot_read_so_is_named(encoder, tmp_path):
     (source / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
     with pytest.raises(UserError, match="bare: its tokeniser puts no marks around a text"):
         SentenceEncoder(SentenceEncoder.Settings(path=str(source))).encode_replies(TEXTS)
+
+
+def test_texts_are_tokenised_some_at_a_time(encoder, monkeypatch):
+    texts = ["one", "two words", "and three more", "", "five of them are here now"]
+    expected = encoder.encode_replies(texts)
+    monkeypatch.setattr("rejoinder.systems.sentence_encoder._TOKENISED", 2)
+    assert encoder.encode_replies(texts) == pytest.approx(expected, abs=1e-6)

@@ -4,6 +4,7 @@ import pytest
 from scipy.special import softmax as scipy_softmax
 from sklearn.linear_model import LogisticRegression
 
+from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, learn_weights, softmax, stack
 
@@ -88,3 +89,15 @@ def test_softmax_within_groups():
     logits = np.array([1.0, 2.0, 1000.0, 3.0, -5.0])
     found = softmax(logits, np.array([0, 2, 3]))
     assert found == pytest.approx([*scipy_softmax([1, 2]), 1, *scipy_softmax([3, -5])])
+
+
+def test_the_one_choice_of_a_run_is_better_than_what_it_lacks():
+    fused = fuse_scores([run_of([{"b": 0.99}]), run_of([{"a": 3, "b": 2, "c": 1}])])
+    assert best(fused) == ["b"]
+
+
+def test_a_stack_learns_nothing_from_lists_of_one():
+    alone = run_of([{"a": 1}, {"b": 2}])
+    correct = pl.DataFrame({"example": [0, 1], "option": ["a", "b"]}, schema_overrides={"example": pl.UInt32})
+    with pytest.raises(UserError, match="dev teaches no weights"):
+        learn_stack([alone, alone], correct)

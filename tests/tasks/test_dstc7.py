@@ -78,6 +78,10 @@ def test_keys_that_may_be_left_out_stay_left_out(save, tmp_path):
             "record 2 (example-id 2): options-for-correct-answers: duplicate candidate 'A'",
         ),
         (
+            {"options_for_next": [A, {"candidate-id": "NONE", "utterance": "x"}]},
+            "record 2 (example-id 2): options-for-next: an option is called NONE, which says that no option is right",
+        ),
+        (
             {"options_for_next": [B, C]},
             "record 2 (example-id 2): options-for-correct-answers: 'A' is not among options-for-next",
         ),
@@ -85,6 +89,12 @@ def test_keys_that_may_be_left_out_stay_left_out(save, tmp_path):
 )
 def test_malformed_examples(save, complaint, changes, problem):
     assert complaint(read, save("f.json", [record(), record(2, **changes)])).startswith(f"f.json: {problem}")
+
+
+def test_options_are_in_all_records_or_in_none(save, complaint):
+    path = save("f", [record(), record(2, options_for_next=[])])
+    told = "f: example-id 2: options-for-next: left out here, but not in other records"
+    assert complaint(dstc7.read_task, path) == told
 
 
 def test_a_file_without_examples(save, complaint):
@@ -163,6 +173,7 @@ def test_pools(save, tmp_path, name):
         ("A\tx\n\ty\n", "line 2: expected a candidate id, a TAB and its utterance"),
         ("A\tx\n\nB\ty\n", "line 2: expected a candidate id, a TAB and its utterance"),
         ("A\tx\nB\ty\nA\tx\n", "line 3: candidate-id: duplicate candidate 'A'"),
+        ("NONE\tx\n", "line 1: candidate-id: an option is called NONE, which says that no option is right"),
     ],
 )
 def test_malformed_pools(save, complaint, text, problem):

@@ -46,10 +46,15 @@ def _forecasts(chosen: pl.DataFrame, truth: SelectionTruth) -> Forecasts:
 
 
 def reliability(forecasts: Forecasts, bins: int = 10) -> pl.DataFrame:
-    """Return mean confidence, share that was right and count, in bins of equally many examples."""
+    """Return mean confidence, share that was right and count, in bins of equally many examples.
+
+    Examples of one confidence that fall into two bins are right there as often as all of them.
+    """
     order = np.argsort(forecasts.confidence, kind="stable")
+    _, level = np.unique(forecasts.confidence, return_inverse=True)
+    right = (np.bincount(level, weights=forecasts.right) / np.bincount(level))[level]
     parts = [part for part in np.array_split(order, bins) if len(part)]
-    rows = [(forecasts.confidence[part].mean(), forecasts.right[part].mean(), len(part)) for part in parts]
+    rows = [(forecasts.confidence[part].mean(), right[part].mean(), len(part)) for part in parts]
     return pl.DataFrame(rows, schema=["confidence", "right", "examples"], orient="row")
 
 
@@ -61,11 +66,11 @@ def calibration_error(forecasts: Forecasts, bins: int = 10) -> float:
 
 
 def risk_coverage(forecasts: Forecasts) -> pl.DataFrame:
-    """Return the share of wrong answers if only the surest are given, for every share given (Geifman et al. 2017)."""
-    order = np.argsort(-forecasts.confidence, kind="stable")
-    given = np.arange(1, len(order) + 1)
-    risk = np.cumsum(~forecasts.right[order]) / given
-    return pl.DataFrame({"coverage": given / len(order), "risk": risk, "confidence": forecasts.confidence[order]})
+    """Return the share of wrong answers if only the surest are given, for every confidence (Geifman et al. 2017)."""
+    levels, level = np.unique(-forecasts.confidence, return_inverse=True)
+    given = np.cumsum(np.bincount(level))
+    risk = np.cumsum(np.bincount(level, weights=~forecasts.right)) / given
+    return pl.DataFrame({"coverage": given / len(level), "risk": risk, "confidence": -levels})
 
 
 def coverage_at(curve: pl.DataFrame, precision: float) -> float:

@@ -210,8 +210,12 @@ class Pretrained(nn.Module):
         from transformers import AutoConfig, AutoModel
 
         config: Any = AutoConfig.from_pretrained(configuration)
-        config.hidden_dropout_prob = settings.dropout
-        config.attention_probs_dropout_prob = 0.0  # packed attention has none, and the fast one for CPUs has not either
+        for name in ("hidden_dropout_prob", "dropout"):  # as BERT and as DistilBERT call it
+            if hasattr(config, name):
+                setattr(config, name, settings.dropout)
+        for name in ("attention_probs_dropout_prob", "attention_dropout"):
+            if hasattr(config, name):
+                setattr(config, name, 0.0)  # packed attention has none, and the fast one for CPUs has not either
         self.packs = config.model_type == "bert"
         packing.register()
         attention = {"attn_implementation": packing.PACKED} if self.packs else {}

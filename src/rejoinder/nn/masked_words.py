@@ -88,7 +88,8 @@ class MaskedWords:
         guessable = ~torch.isin(tokens, fixed) & (tokens < self.settings.known)  # beyond are words known by characters
         asked = (torch.rand(tokens.shape, device=self.device) < self.share) & guessable
         chance = torch.rand(tokens.shape, device=self.device)
-        other = tokens.flatten()[torch.randint(tokens.numel(), tokens.shape, device=self.device)]
+        words = tokens[guessable]
+        other = words[(torch.rand(tokens.shape, device=self.device) * len(words)).long()] if len(words) else tokens
         shown = torch.where(asked & (chance < 0.8), special.mask, torch.where(asked & (chance < 0.9), other, tokens))
         scores = self.network(shown, mask, parts, asked)
         # the mean, which of no guesses at all is 0

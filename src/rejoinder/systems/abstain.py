@@ -13,7 +13,7 @@ from rejoinder.errors import UserError, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import narrowed
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, strengths
-from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.tasks.selection import NONE, SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -61,7 +61,11 @@ class Abstain(SelectionSystem):
             expect_share(self, "share", *(["precision"] if self.precision is not None else []))
 
     learned: Learned
-    says_none = True
+
+    @property
+    def says_none(self) -> bool:
+        """That is what it is for."""
+        return True
 
     def part_sources(self) -> tuple[str, ...]:
         """Return the ranker."""
@@ -69,8 +73,7 @@ class Abstain(SelectionSystem):
 
     def expect_part(self, source: str, part: SelectionSystem) -> None:
         """Refuse a ranker that says NONE already."""
-        if part.says_none:
-            raise UserError(f"{source} says NONE already; let that come last, and name what it is made of here")
+        expect_no_none(source, part)
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
         """Ask for dev."""
@@ -81,6 +84,12 @@ class Abstain(SelectionSystem):
         """Learn on dev, which the ranker has not learned from."""
         assert lesson.dev is not None
         seen = self._see(lesson.dev, lesson.watch)
+        unfound = lesson.dev.examples.height - seen.run.choices["example"].n_unique()
+        if unfound:
+            self.notes.append(
+                f"{unfound:,} of dev's {lesson.dev.examples.height:,} examples have an answer that the ranker did not "
+                "find; how likely it is that none is right was learned from the others"
+            )
         self.learned = _learn(seen, self.settings.share)
         if self.settings.precision is not None:
             threshold, answered = _choose_threshold(seen, self.settings)
@@ -94,6 +103,11 @@ class Abstain(SelectionSystem):
     def _see(self, dev: SelectionTask, watch: Watch) -> "_Seen":
         """Let the ranker rank dev, and once more without the right options: its scores may depend on the others."""
         run = self.parts[0].predict(dev, watch)
+        # in a pool, an answer may be there that was not found: that is no example without one
+        answers = dev.truth().correct.filter(pl.col("option") != NONE)
+        found = answers.join(run.choices, on=["example", "option"], how="semi")["example"]
+        unfound = answers.filter(~pl.col("example").is_in(found.implode()))["example"]
+        run = SelectionRun(run.name, run.choices.filter(~pl.col("example").is_in(unfound.implode())))
         correct = is_correct(run.choices, dev.truth().correct)
         answered = run.choices.filter(correct).select("example")
         others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
@@ -244,11 +258,13 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, i
         confidence.append(softmax(logits, starts)[starts] * (1 - probability_of_none(logits, starts, learned)))
         right.append(held.correct[starts])
     order = np.argsort(-np.concatenate(confidence), kind="stable")
-    precision = np.cumsum(np.concatenate(right)[order]) / np.arange(1, len(order) + 1)
+    sure = np.concatenate(confidence)[order]
+    last = np.diff(sure, append=-1) != 0  # no threshold can tell those before it, of the same confidence, from it
+    precision = np.where(last, np.cumsum(np.concatenate(right)[order]) / np.arange(1, len(order) + 1), 0)
     enough = np.flatnonzero(precision >= wanted)
     if not len(enough):
         raise UserError(
             f"no confidence reaches a precision of {wanted} on dev; the best is {precision.max():.3f}. "
             "A ranker that knows what was said already (`unsaid` in an ensemble) may"
         )
-    return float(np.concatenate(confidence)[order][enough[-1]]), int(enough[-1]) + 1
+    return float(sure[enough[-1]]), int(enough[-1]) + 1

@@ -29,8 +29,8 @@ from rejoinder.systems.ranking import (
 )
 from rejoinder.systems.retrieval import Bm25, said_already
 from rejoinder.systems.sentence_encoder import Encoder
-from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
-from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.stacking import is_correct, learn_order, scale_of, strengths, with_shares
+from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -68,7 +68,7 @@ class Cascade(SelectionSystem):
 
         def __post_init__(self) -> None:
             """Refuse to look at nothing."""
-            expect_least(self, found=1, reranked=1)
+            expect_least(self, found=1, reranked=2)
 
     words: Bm25
     weights: Floats
@@ -86,9 +86,10 @@ class Cascade(SelectionSystem):
         return draw_lists(dev, seed)
 
     def expect_part(self, source: str, part: SelectionSystem) -> None:
-        """Refuse an encoder that has no vectors."""
+        """Refuse an encoder that has no vectors, and a ranker that says NONE, which the search would drop."""
         if source == self.settings.encoder and not part.can_encode:
             raise UserError(f"{source} has no vectors to search by; a bi-encoder or minilm has")
+        expect_no_none(source, part)
 
     @property
     def encoder(self) -> Encoder:
@@ -112,14 +113,14 @@ class Cascade(SelectionSystem):
                 self._add_missing(self.index, task, lesson.watch)
         pairs, features = self._candidates(lesson.dev, lesson.watch)
         table, correct = _table(lesson.dev, pairs), lesson.dev.truth().correct
-        self.weights = learn_weights(features, pairs.example, is_correct(table, correct))
+        self.weights = learn_order(features, pairs.example, is_correct(table, correct))
         self.rank_scale, self.rank_weights = 0.0, np.zeros(2)
         if self.settings.ranker is not None:
             best = self._best(with_shares(table, features @ self.weights))
             run = self._ask_ranker(lesson.dev, best, lesson.watch)
             self.rank_scale = scale_of(run)
             opinions = self._opinions(best, run)
-            self.rank_weights = learn_weights(opinions, best["example"].to_numpy(), is_correct(best, correct))
+            self.rank_weights = learn_order(opinions, best["example"].to_numpy(), is_correct(best, correct))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -263,10 +264,11 @@ class Cascade(SelectionSystem):
 
 def _looks(task: SelectionTask, pairs: Pairs) -> Floats:
     """Return what options look like: said already in the context, a question, how long."""
-    texts = task.options["text"].gather(pairs.row).to_list()
-    asks = [text.rstrip().endswith("?") for text in texts]
-    length = np.log1p([len(text) for text in texts])
-    return np.column_stack([said_already(task, pairs), asks, length])
+    used, place = np.unique(pairs.row, return_inverse=True)
+    texts = task.options["text"].gather(used)
+    asks = texts.str.strip_chars_end().str.ends_with("?").to_numpy()
+    length = np.log1p(texts.str.len_chars().to_numpy())
+    return np.column_stack([said_already(task, pairs), asks[place], length[place]])
 
 
 def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:

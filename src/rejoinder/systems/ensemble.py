@@ -28,6 +28,11 @@ class Ensemble(SelectionSystem):
 
     learned: Stack | None = None
 
+    @property
+    def says_none(self) -> bool:
+        """Whether a member does."""
+        return any(part.says_none for part in self.parts)
+
     def part_sources(self) -> tuple[str, ...]:
         """Return the members."""
         members: tuple[str, ...] = self.settings.members

@@ -63,7 +63,9 @@ class Exchanges(Tfidf):
         if self.settings.feedback:
             with watch("looking for similar messages", asked.shape[0]) as advance:
                 nearest = self._known.nearest(asked, advance)
-            query = query + self.settings.feedback * self.replies[nearest]
+            replies = self.replies[np.maximum(nearest, 0)]
+            replies.data *= np.repeat(nearest >= 0, np.diff(replies.indptr))  # what shares no word has no like
+            query = query + self.settings.feedback * replies
         return rank_by_products(task, self.name, query.tocsr().sorted_indices(), options, watch)
 
     @cached_property
@@ -94,11 +96,12 @@ class KnownMessages:
         self._index = _columns(messages, self._rare).T.tocsr()
 
     def nearest(self, asked: Matrix, advance: Advance) -> NDArray[np.int64]:
-        """Return for each row asked the message with the greatest product, by rare words alone."""
+        """Return for each row asked the message with the greatest product, by rare words alone; -1: it shares none."""
         asked = _columns(asked, self._rare)
         found = np.empty(asked.shape[0], np.int64)
         for block in blocks(asked.shape[0], _BLOCK):
-            found[block] = np.asarray((asked[block] @ self._index).argmax(axis=1)).ravel()
+            products = asked[block] @ self._index
+            found[block] = np.where(np.diff(products.indptr), np.asarray(products.argmax(axis=1)).ravel(), -1)
             advance(block.stop - block.start)
         return found
 

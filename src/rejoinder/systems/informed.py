@@ -16,7 +16,7 @@ from rejoinder.systems.pages import READ, Pages
 from rejoinder.systems.ranking import Pairs, pair_products, rows_of
 from rejoinder.systems.retrieval import Tfidf, turns_of
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
-from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -61,8 +61,7 @@ class Informed(SelectionSystem):
 
     def expect_part(self, source: str, part: SelectionSystem) -> None:
         """Refuse a ranker that says NONE already."""
-        if part.says_none:
-            raise UserError(f"{source} says NONE already; let that come last, and name what it is made of here")
+        expect_no_none(source, part)
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
         """Ask for dev and for knowledge."""

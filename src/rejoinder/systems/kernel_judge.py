@@ -40,6 +40,8 @@ class Views(msgspec.Struct, frozen=True):
 
     table: TurnTable
     dialogues: int
+    group: Integers
+    """By dialogue: those of one id, the same in two languages, are of one group."""
     grams: Matrix
 
 
@@ -94,7 +96,8 @@ class KernelJudge(JudgementSystem):
 
     def _views(self, task: JudgementTask) -> Views:
         table = TurnTable.of(task.dialogues, self.speakers)
-        return Views(table, len(task.dialogues), self.grams.transform(table.texts))
+        group = np.unique([dialogue.id for dialogue in task.dialogues], return_inverse=True)[1]
+        return Views(table, len(task.dialogues), group, self.grams.transform(table.texts))
 
     def _fit_turns(self, views: Views, answers: Answers, rng: np.random.Generator) -> Floats:
         """Learn a question about turns; return each turn's prediction without its dialogue."""
@@ -111,7 +114,8 @@ class KernelJudge(JudgementSystem):
             values = answers.distribution[own][:, columns]
             own_texts, own_dense = _pick(texts, rows[own]), _pick(dense, rows[own])
             penalty = self.settings.turn_penalty
-            model, predicted = self._solve(own_texts, own_dense, values, penalty, answers.example[own])
+            group = views.group[answers.example[own]]
+            model, predicted = self._solve(own_texts, own_dense, values, penalty, group)
             self.models[f"{answers.question.name}-{role}"] = model
             found[np.ix_(rows[own], columns)] = predicted
             others = rows[np.setdiff1d(np.flatnonzero(answers.role == role), own)]
@@ -127,7 +131,9 @@ class KernelJudge(JudgementSystem):
         own = _sample(np.arange(views.dialogues), np.arange(views.dialogues), self.settings.most, rng)
         values = np.hstack([asked.distribution[own] for asked in answers])
         penalty = self.settings.dialogue_penalty
-        self.models[_DIALOGUES], _ = self._solve(_pick(texts, own), _pick(dense, own), values, penalty, own)
+        self.models[_DIALOGUES], _ = self._solve(
+            _pick(texts, own), _pick(dense, own), values, penalty, views.group[own]
+        )
 
     def _turn_views(self, views: Views) -> tuple[Texts, Dense]:
         around = [(self.settings.neighbours, _shifted(views.grams, views.table.neighbours(by))) for by in (-1, 1)]

@@ -6,7 +6,6 @@ section 5.4.2, for single rows).
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -77,7 +76,7 @@ class KernelRidge(msgspec.Struct, frozen=True):
 
 
 def fit(texts: Texts, dense: Dense, values: Floats, penalty: float, groups: Integers) -> tuple[KernelRidge, Floats]:
-    """Solve, and return also each row's prediction without the rows of its group; rows of a group stand together."""
+    """Solve, and return also each row's prediction without the rows of its group."""
     scales = [np.stack([view.mean(axis=0), view.std(axis=0) + 1e-6]) for _, view in dense]
     rows = [_scaled(view, scale) for (_, view), scale in zip(dense, scales, strict=True)]
     kernel = np.zeros((len(values), len(values)), dtype=np.float32)
@@ -100,7 +99,7 @@ def _inverse(kernel: Floats) -> Floats:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):  # OpenBLAS's threads wait for each other far longer than they work
-        factor, failed = lapack.spotrf(kernel, lower=1, overwrite_a=1)
+        factor, failed = lapack.spotrf(kernel.T, lower=1, overwrite_a=1)  # LAPACK's order: it would copy the other
         inverse, failed_too = lapack.spotri(factor, lower=1, overwrite_c=1)
     if failed or failed_too:
         raise ValueError("the kernel is not positive definite")
@@ -109,10 +108,9 @@ def _inverse(kernel: Floats) -> Floats:
 
 def _left_out_errors(inverse: Floats, alpha: Floats, groups: Integers) -> Floats:
     errors = np.empty_like(alpha)
-    borders = np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1, append=groups[-1:] + 1))
-    for start, end in pairwise(borders):
-        block = slice(start, end)
-        errors[block] = np.linalg.solve(inverse[block, block], alpha[block])
+    order = np.argsort(groups, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        errors[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], alpha[rows])
     return errors
 
 

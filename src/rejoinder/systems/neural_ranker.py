@@ -122,6 +122,12 @@ class NeuralRanker(SelectionSystem):
     Settings = NeuralSettings
     settings: NeuralSettings
 
+    def outside_sources(self) -> tuple[Path, ...]:
+        """Return the encoder's folder and the file of word vectors, where these are such."""
+        encoder = self.settings.stages[0].network.encoder
+        named = (encoder.path if encoder.kind == "pretrained" else "", encoder.words)
+        return tuple(Path(name) for name in named if name and Path(name).exists())
+
     def teacher_source(self) -> str | None:
         """Return the teacher."""
         return self.settings.teacher
@@ -174,7 +180,8 @@ class NeuralRanker(SelectionSystem):
         vocabulary = WordVocabulary.count(texts.numbers, encoder)
         vocabulary.save(folder)
         if encoder.words:
-            vectors = vocabulary.vectors(encoder.words, encoder.embedding, texts.numbers, seed)
+            vectors, known = vocabulary.vectors(encoder.words, encoder.embedding, texts.numbers, seed)
+            self.notes.append(f"{known:,} of {len(vocabulary.words):,} words start from vectors ({encoder.words})")
             training.save_weights({WORD_VECTORS: torch.as_tensor(vectors)}, folder / training.WEIGHTS)
 
     def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:

@@ -85,7 +85,7 @@ class WordSystem(SelectionSystem):
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn from the training turns and options how rare each word is."""
         texts = [*lesson.train.options["text"].to_list(), *turns_of(lesson.train)[0]]
-        self.statistics = WordStatistics.of(count_words(texts, self.settings.stem))
+        self.statistics = WordStatistics.of(_count_each_once(texts, self.settings.stem))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -95,7 +95,7 @@ class WordSystem(SelectionSystem):
     def weigh_contexts(self, task: SelectionTask) -> Matrix:
         """Return the weights of the words of every example's context."""
         texts, example, age = turns_of(task)
-        counts = count_words(texts, self.settings.stem)
+        counts = _count_each_once(texts, self.settings.stem)
         recency = np.repeat(self.settings.recency**age, np.diff(counts.indptr))
         # an example's turns are rows that follow each other, and become one
         ends = counts.indptr[np.searchsorted(example, np.arange(task.examples.height + 1))]
@@ -199,6 +199,13 @@ def said_already(task: SelectionTask, pairs: Pairs) -> NDArray[np.bool_]:
     option = [text.strip().lower() for text in task.options["text"].gather(used).to_list()]
     asked = zip(pairs.example.tolist(), place.tolist(), strict=True)
     return np.fromiter((option[text] in said[number] for number, text in asked), bool, len(place))
+
+
+def _count_each_once(texts: list[str], stem: int) -> Matrix:
+    """Count the words of texts of which many are the same, as turns are in contexts that were cut at every turn."""
+    places: dict[str, int] = {}
+    rows = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.intp, len(texts))
+    return count_words(list(places), stem)[rows]
 
 
 def turns_of(task: SelectionTask) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:

@@ -19,6 +19,8 @@ from rejoinder.watch import Watch, unwatched
 Vectors = NDArray[np.float32]
 
 _COPY = "encoder"
+_TOKENISED = 10_000
+"""Texts that are tokenised at once: what the tokeniser returns is much larger than they are."""
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
 
@@ -103,9 +105,11 @@ class SentenceEncoder(SelectionSystem):
         first, *_, last = self._tokenizer.encode("a").ids
         kept = self.settings.longest - 2
         found = []
-        for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
-            numbers = encoding.ids
-            found.append([first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last])
+        for start in range(0, len(texts), _TOKENISED):
+            few = list(texts[start : start + _TOKENISED])
+            for encoding in self._tokenizer.encode_batch_fast(few, add_special_tokens=False):
+                numbers = encoding.ids
+                found.append([first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last])
         return found
 
     def _encode_batch(self, tokens: list[list[int]]) -> Vectors:

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 
 Floats = NDArray[np.float64]
@@ -26,7 +27,7 @@ def align(runs: Sequence[SelectionRun], scales: Sequence[float]) -> pl.DataFrame
     for number, table in enumerate(tables):
         found = found.join(table, on=["example", "option"], how="left", maintain_order="left").with_columns(
             pl.col(f"rank_{number}").fill_null(pl.col(f"rank_{number}").max().over("example") + 1).fill_null(1),
-            pl.col(f"score_{number}").fill_null(pl.col(f"score_{number}").min().over("example")).fill_null(0.0),
+            pl.col(f"score_{number}").fill_null(pl.col(f"score_{number}").min().over("example") - 1).fill_null(0.0),
         )
     return found.sort("example", maintain_order=True)
 
@@ -97,7 +98,7 @@ def learn_stack(runs: Sequence[SelectionRun], correct: pl.DataFrame) -> Stack:
     """Learn to stack from runs and the correct options (columns `example`, `option`)."""
     scales = np.array([scale_of(run) for run in runs])
     table = align(runs, scales.tolist())
-    weights = learn_weights(features(table, len(runs)), table["example"].to_numpy(), is_correct(table, correct))
+    weights = learn_order(features(table, len(runs)), table["example"].to_numpy(), is_correct(table, correct))
     return Stack(scales, weights)
 
 
@@ -110,6 +111,14 @@ def is_correct(table: pl.DataFrame, correct: pl.DataFrame) -> NDArray[np.bool_]:
         maintain_order="left",
     )
     return marked["right"].fill_null(False).to_numpy()
+
+
+def learn_order(values: Floats, example: NDArray[Any], correct: NDArray[np.bool_]) -> Floats:
+    """Return what `learn_weights` does, but refuse to learn nothing: all options would be alike."""
+    weights = learn_weights(values, example, correct)
+    if not weights.any():
+        raise UserError("dev teaches no weights: no example has, among what was ranked, a right option and a wrong one")
+    return weights
 
 
 def learn_weights(values: Floats, example: NDArray[Any], correct: NDArray[np.bool_], penalty: float = 1.0) -> Floats:

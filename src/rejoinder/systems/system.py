@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from rejoinder.errors import missing_library
+from rejoinder.errors import UserError, missing_library
 from rejoinder.runs import JudgementRun, SelectionRun
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import JudgementTask, Question
@@ -69,6 +69,10 @@ class System(ABC, Generic[TaskT, RunT]):
     def expect_part(self, source: str, part: Any) -> None:
         """Refuse a part, trained or not, that this system cannot be made of."""
 
+    def outside_sources(self) -> tuple[Path, ...]:
+        """Return files and folders that its settings name, besides models, and that it learns from."""
+        return ()
+
     def teacher_source(self) -> str | None:
         """Return a recipe or model to learn from as well, and to do without afterwards; it learns before this one."""
         return None
@@ -97,8 +101,11 @@ class SelectionSystem(System[SelectionTask, SelectionRun]):
     """Ranks options."""
 
     task = SelectionTask
-    says_none = False
-    """Whether NONE is among its choices."""
+
+    @property
+    def says_none(self) -> bool:
+        """Whether NONE is among its choices."""
+        return False
 
     @property
     def can_encode(self) -> bool:
@@ -156,3 +163,9 @@ def needed_extra(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise missing_library(name, error) from None
+
+
+def expect_no_none(source: str, part: "SelectionSystem") -> None:
+    """Refuse a part that says NONE already."""
+    if part.says_none:
+        raise UserError(f"{source} says NONE already; let that come last, and name what it is made of here")

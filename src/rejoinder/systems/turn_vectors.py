@@ -1,5 +1,6 @@
 """Turns as vectors for a network: pretrained sentence vectors, word vectors, latent n-grams and cues, side by side."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -82,6 +83,8 @@ class Sentences:
     def __init__(self, name: str) -> None:
         """Take `use` (16 languages), `minilm` (English) or the folder of an encoder in transformers' format."""
         self.encoder = None if name == "use" else SentenceEncoder(SentenceEncoder.Settings(path=name))
+        self.copy = f"sentences-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        """Where its copy lies in a model, beside those of other encoders."""
 
     def fit(self, texts: Sequence[str]) -> None:
         """Learn nothing."""
@@ -93,12 +96,13 @@ class Sentences:
     def save(self, folder: Path) -> None:
         """Keep a copy of an encoder that is no package's."""
         if self.encoder is not None:
-            self.encoder.save(folder)
+            (folder / self.copy).mkdir()
+            self.encoder.save(folder / self.copy)
 
     def load(self, folder: Path) -> None:
         """Take the copy."""
         if self.encoder is not None:
-            self.encoder.load(folder)
+            self.encoder.load(folder / self.copy)
 
 
 def _encode_use(texts: Sequence[str]) -> Floats:

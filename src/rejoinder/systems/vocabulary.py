@@ -1,6 +1,5 @@
 """From texts to tokens: a vocabulary of words that is counted, or the one of a pretrained encoder."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -17,11 +16,10 @@ from rejoinder.nn.encoders import CHARACTERS, LONGEST_WORD, EncoderSettings
 from rejoinder.nn.sequences import Special
 from rejoinder.records import read_json
 from rejoinder.systems.word_vectors import find_vectors, learn_vectors
-from rejoinder.text import WORD_OR_MARK
+from rejoinder.text import tokens as split
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.integer[Any]]
-_WORD = re.compile(WORD_OR_MARK)
 _FIRST = 7
 """Words are numbered after the special tokens and the one for unknown words (1)."""
 
@@ -66,13 +64,13 @@ class WordVocabulary:
     @classmethod
     def count(cls, texts: Iterable[str], settings: EncoderSettings) -> "WordVocabulary":
         """Keep words that occur often enough, the most frequent first; equally frequent ones by the alphabet."""
-        counts = Counter(word for text in texts for word in _WORD.findall(text.lower()))
+        counts = Counter(word for text in texts for word in split(text))
         kept = sorted((-count, word) for word, count in counts.items() if count >= settings.rarest)
         return cls([word for _, word in kept[: settings.vocabulary]], settings.characters > 0)
 
     def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts; unknown words are 1, or numbered on for the sake of their characters."""
-        found = [_WORD.findall(text.lower()) for text in texts]
+        found = [split(text) for text in texts]
         offsets = np.cumsum([0, *map(len, found)])
         if not self.characters:
             tokens = np.fromiter((self.places.get(word, 1) for word in chain(*found)), np.int32, int(offsets[-1]))
@@ -82,13 +80,15 @@ class WordVocabulary:
         tokens = np.fromiter(numbers, np.int32, int(offsets[-1]))
         return TokenNumbers(tokens, offsets, _letters(list(places)))
 
-    def vectors(self, source: str, size: int, texts: Iterable[str], seed: int) -> Floats:
-        """Return a vector for each token, with as much variance as random ones; words that the source lacks have such.
+    def vectors(self, source: str, size: int, texts: Iterable[str], seed: int) -> tuple[Floats, int]:
+        """Return a vector for each token, with as much variance as random ones, and how many words the source has.
+
+        The others have random vectors.
 
         Source: `glove`, a file, or `learned` from texts.
         """
         if source == "learned":
-            places, table = learn_vectors((_WORD.findall(text.lower()) for text in texts), size)
+            places, table = learn_vectors((split(text) for text in texts), size)
             table = np.pad(table, [(0, 0), (0, size - table.shape[1])])  # few words make few dimensions
         else:
             places, table = find_vectors(source)
@@ -99,7 +99,7 @@ class WordVocabulary:
         rows = table[[places[word] for word in known]]
         found[[self.places[word] for word in known]] = rows / max(float(rows.std()), 1e-6) if known else rows
         found[self.special.pad] = 0
-        return found
+        return found, len(known)
 
     def save(self, folder: Path) -> None:
         """Write the words."""

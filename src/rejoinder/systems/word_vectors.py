@@ -97,17 +97,22 @@ def _read_glove() -> tuple[dict[str, int], Floats]:
 
 
 def read_vectors(path: Path) -> tuple[dict[str, int], Floats]:
-    """Read a file of lines `word number number ...`, gzipped or not; a first line with two counts is passed over."""
+    """Read a file of lines `word number number ...`, gzipped or not; a first line with two counts is passed over.
+
+    A word may hold spaces, as some of GloVe's do.
+    """
     places: dict[str, int] = {}
     rows: list[Floats] = []
     for number, line in read_lines(path):
-        word, *values = line.rstrip().split(" ")
-        if number == 1 and len(values) == 1:
+        word, *values = line.rstrip().rsplit(None, len(rows[0]) if rows else -1) or [""]
+        if (number == 1 and len(values) == 1) or not (word or values):
             continue
         try:
             row = np.array(values, dtype=np.float32)
         except ValueError:
             raise BadInputError(path, f"expected a word and numbers, found {line[:40]!r}", f"line {number}") from None
+        if not np.isfinite(row).all():
+            raise BadInputError(path, f"{word!r} has a number that is none, or infinite", f"line {number}")
         if rows and len(row) != len(rows[0]):
             raise BadInputError(path, f"{counted(len(row), 'number')}; expected {len(rows[0])}", f"line {number}")
         if word not in places:

@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoinder.arrays import find, read_arrays, write_arrays
+from rejoinder.text import HAN
 
 Floats = NDArray[np.float32]
 Matrix = sparse.csr_matrix
 """Texts x words, a word's column being its hash; the columns of a row are in order."""
 
 _COLUMNS = 2**31 - 1
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
 
 def split_words(text: str, stem: int) -> list[str]:
-    """Return the words in lower case; of those made of letters alone only the first `stem` letters (0: all)."""
+    """Return words and Chinese characters, in lower case; of words of letters alone the first `stem` (0: all)."""
     words = _WORD.findall(text.lower())
     return [word[:stem] if word.isalpha() else word for word in words] if stem else words
 

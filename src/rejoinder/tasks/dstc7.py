@@ -23,6 +23,9 @@ class Message(msgspec.Struct, gc=False):
     utterance: str
 
 
+_CALLED_NONE = f"an option is called {NONE}, which says that no option is right"
+
+
 class Candidate(msgspec.Struct, rename={"id": "candidate-id"}, gc=False):
     """One option for the next utterance."""
 
@@ -92,6 +95,8 @@ def _settled(path: Path, place: str, example: Example, pool: Mapping[str, str] |
 
 def _distinct(path: Path, place: str, field: str, candidates: list[Candidate]) -> set[str]:
     ids = {candidate.id for candidate in candidates}
+    if NONE in ids:
+        raise BadInputError(path, _CALLED_NONE, place, field)
     if len(ids) < len(candidates):
         repeated = next(c.id for n, c in enumerate(candidates) if any(c.id == d.id for d in candidates[:n]))
         raise BadInputError(path, f"duplicate candidate {repeated!r}", place, field)
@@ -120,6 +125,11 @@ def to_task(examples: Iterable[Example], pool: Mapping[str, str], source: Path) 
         table["correct"].append(rows(example.correct) if answered else None)
     if not table["id"]:
         raise BadInputError(source, "holds no example")
+    bare = [id_ for id_, own in zip(table["id"], table["options"], strict=True) if own is None]
+    if 0 < len(bare) < len(table["id"]):
+        raise BadInputError(
+            source, "left out here, but not in other records", f"example-id {bare[0]}", "options-for-next"
+        )
     return SelectionTask(
         examples=pl.DataFrame(table, schema=EXAMPLE_SCHEMA),
         options=pl.DataFrame(list(options), schema=OPTION_SCHEMA, orient="row"),
@@ -159,6 +169,8 @@ def read_pool(path: Path) -> Iterator[tuple[str, str]]:
         id_, tab, utterance = line.partition("\t")
         if not tab or not id_:
             raise BadInputError(path, "expected a candidate id, a TAB and its utterance", f"line {number}")
+        if id_ == NONE:
+            raise BadInputError(path, _CALLED_NONE, f"line {number}", "candidate-id")
         if id_ in seen:
             raise BadInputError(path, f"duplicate candidate {id_!r}", f"line {number}", "candidate-id")
         seen.add(id_)
