@@ -136,7 +136,7 @@ def _select(out: Path, name: str, title: str, train: SelectionTask, task: Select
     truth_file = out / "tasks" / f"{dataset}_test_subtask_{subtask}.json"
     dstc7.write_examples(truth_file, dstc7.to_examples(task, "test", int(subtask)))
     truth = task.truth()
-    systems: list[SelectionSystem] = [Random(Random.Settings(seed)), Tfidf(Tfidf.Settings()), Bm25(Bm25.Settings())]
+    systems: list[SelectionSystem] = [Random(Random.Settings()), Tfidf(Tfidf.Settings()), Bm25(Bm25.Settings())]
     for system in systems:
         system.fit(Lesson(train=train, seed=seed, work=out / "work"))
     runs = [system.predict(task) for system in systems]
@@ -187,7 +187,7 @@ def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:
     )
     sources = gather_sources(read_kb(sample / "movie_kb.txt"), sample / "ratings.csv", None, None, None, ())
     write_tasks(folder, sources, sizes, unheard)
-    look_up: list[SelectionSystem] = [Random(Random.Settings(seed)), FilmAnswers(FilmAnswers.Settings())]
+    look_up: list[SelectionSystem] = [Random(Random.Settings()), FilmAnswers(FilmAnswers.Settings())]
     recommenders: list[SelectionSystem] = [
         FilmRecommender(FilmRecommender.Settings(method)) for method in ("popularity", "svd", "mixture")
     ]

@@ -38,7 +38,9 @@ def test_two_sequences_are_joined_without_a_gap(sequences):
     assert mask.sum(1).tolist() == [8, 4, 4]
 
 
-def test_contexts_are_their_turns_led_by_speakers():
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_contexts_are_their_turns_led_by_speakers(monkeypatch, at_once):
+    monkeypatch.setattr("rejoinder.nn.sequences._LAID", at_once)
     tokens, offsets = np.array([10, 11, 12, 20, 30, 31]), np.array([0, 3, 4, 4, 6])
     turns, speakers, bounds = np.array([3, 1, 0, 2]), np.array([0, 1, 0, 1]), np.array([0, 2, 2, 4])
     flat, ends = lay_contexts(tokens, offsets, turns, speakers, bounds, SPECIAL)

@@ -94,6 +94,10 @@ def joined(
     return torch.where(mask, tokens, special.pad), mask, (within >= 0).long() * mask
 
 
+_LAID = 100_000
+"""Turns that are laid out at once: what is needed for it is ten times as large as the result."""
+
+
 def lay_contexts(
     tokens: Ints, offsets: Ints, turns: Ints, speakers: Ints, bounds: Ints, special: Special
 ) -> tuple[Ints, Ints]:
@@ -101,14 +105,25 @@ def lay_contexts(
 
     `turns` refers to sequences (tokens, offsets); `bounds` says which stretch of turns and speakers is whose context.
     """
-    sizes = np.diff(offsets)[turns] + 1
-    ends = np.cumsum(sizes)
+    ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[turns] + 1)])
+    found = np.empty(ends[-1], dtype=np.int32)
+    for first in range(0, len(turns), _LAID):
+        few = slice(first, first + _LAID)
+        laid = _lay_some(tokens, offsets, np.asarray(turns[few]), np.asarray(speakers[few]), special)
+        found[ends[first] : ends[first] + len(laid)] = laid
+    return found, ends[np.asarray(bounds)]
+
+
+def _lay_some(tokens: Ints, offsets: Ints, turns: Ints, speakers: Ints, special: Special) -> Ints:
+    starts = np.asarray(offsets)[turns]
+    sizes = np.asarray(offsets)[turns + 1] - starts + 1
     segment = np.repeat(np.arange(len(turns)), sizes)
-    within = np.arange(len(segment)) - (ends - sizes)[segment]
-    marks = np.asarray(special.speakers)[np.asarray(speakers)]
-    source = np.asarray(offsets)[turns][segment] + within - 1
-    flat = np.where(within == 0, marks[segment], np.append(tokens, 0)[np.clip(source, 0, len(tokens))])
-    return flat.astype(np.int32), np.concatenate([[0], ends])[np.asarray(bounds)]
+    within = np.arange(len(segment)) - (np.cumsum(sizes) - sizes)[segment]
+    marks = np.asarray(special.speakers)[speakers][segment]
+    if not len(tokens):
+        return marks
+    said = tokens[np.maximum(starts[segment] + within - 1, 0)]
+    return np.where(within == 0, marks, said)
 
 
 def lay_turns(tokens: Tensor, mask: Tensor, special: Special, limit: int) -> tuple[Tensor, Tensor, Tensor]:

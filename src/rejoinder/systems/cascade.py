@@ -183,6 +183,7 @@ class Cascade(SelectionSystem):
         named = named[best_columns(by_word[named][None], self.settings.found)[0]]
         rows = np.union1d(named, pool.index.nearest(vector, self.settings.found))
         rows = rows[(pool.place[rows] >= 0) & (pool.place[rows] < size)]
+        rows = rows[np.argsort(pool.place[rows])]  # of equals the pool's first comes first, however the index grew
         return pool.place[rows], np.column_stack([by_word[rows], pool.index.products(vector, rows)])
 
     def _offered_features(

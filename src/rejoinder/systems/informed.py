@@ -15,7 +15,7 @@ from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
 from rejoinder.systems.ranking import Pairs, pair_products, rows_of
 from rejoinder.systems.retrieval import Tfidf, turns_of
-from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, strengths, with_shares
+from rejoinder.systems.stacking import is_correct, learn_order, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
@@ -80,7 +80,7 @@ class Informed(SelectionSystem):
         self.scale = scale_of(run)
         correct = is_correct(run.choices, lesson.dev.truth().correct)
         values = self._features(lesson.dev, run)
-        self.weights = learn_weights(values, run.choices["example"].to_numpy(), correct, _PENALTY)
+        self.weights = learn_order(values, run.choices["example"].to_numpy(), correct, _PENALTY)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""

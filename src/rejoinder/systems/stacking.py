@@ -113,9 +113,9 @@ def is_correct(table: pl.DataFrame, correct: pl.DataFrame) -> NDArray[np.bool_]:
     return marked["right"].fill_null(False).to_numpy()
 
 
-def learn_order(values: Floats, example: NDArray[Any], correct: NDArray[np.bool_]) -> Floats:
+def learn_order(values: Floats, example: NDArray[Any], correct: NDArray[np.bool_], penalty: float = 1.0) -> Floats:
     """Return what `learn_weights` does, but refuse to learn nothing: all options would be alike."""
-    weights = learn_weights(values, example, correct)
+    weights = learn_weights(values, example, correct, penalty)
     if not weights.any():
         raise UserError("dev teaches no weights: no example has, among what was ranked, a right option and a wrong one")
     return weights
