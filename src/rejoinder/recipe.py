@@ -40,12 +40,12 @@ def names() -> list[str]:
 
 
 def read_recipe(source: str) -> Recipe:
-    """Read a recipe by its name, or a file."""
+    """Read a recipe by its name, or a file; a file that is called like a recipe is `./NAME`."""
     path = Path(source)
-    if source in names() or not _is_file(source):
-        if source not in names():
-            raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
+    if source in names():
         path = Path(str(files("rejoinder").joinpath("recipes", f"{source}.yaml")))
+    elif not _is_file(source):
+        raise UserError(f"no recipe {source!r}{_nearest(source, names())}; see `rejoinder recipes`")
     _check_keys(path, read_yaml(path, dict[str, object]), Recipe, ())
     recipe = read_yaml(path, Recipe)
     _check_system(path, recipe)

@@ -132,7 +132,7 @@ class Likeness:
 
     @torch.no_grad()
     def __init__(self, folder: Path, dialogues: Dialogues) -> None:
-        self.towers = load_trained(folder, dialogues.device)
+        self.towers = load_towers(folder, dialogues.device)
         texts = torch.arange(len(dialogues.utterances), device=dialogues.device)
         self.replies = encode_replies(self.towers, dialogues, texts)
         contexts = []
@@ -164,7 +164,7 @@ def unwrapped(network: nn.Module) -> nn.Module:
     return found
 
 
-def load_trained(folder: Path, device: torch.device) -> Towers:
+def load_towers(folder: Path, device: torch.device) -> Towers:
     """Read a trained two-tower network with its settings."""
     settings = restore(json.loads((folder / LEARNER).read_text())["settings"])
     data = folder / settings.data

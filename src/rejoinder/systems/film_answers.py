@@ -79,7 +79,7 @@ class FilmAnswers(SelectionSystem):
             for block in blocks(task.examples.height, _BLOCK):
                 rows = np.arange(block.start, block.stop)
                 part = reading.part(block)
-                parts.append((explain(self.world.kb, part, before.take(rows), answers.take(rows)), block, part))
+                parts.append((explain(self.world.kb, part, before.take(rows), answers.take(rows)), part))
                 advance(len(rows))
         if not self.settings.recommend:
             _check_answers(parts, task.examples.height)
@@ -103,11 +103,11 @@ class FilmAnswers(SelectionSystem):
         odds = (answered + 1e-3) * (1 - any_film) / ((1 - answered + 1e-3) * any_film)
         return float(np.clip(np.log(odds), 0, 5))
 
-    def _learn(self, parts: list[tuple[Observations, slice, Reading]]) -> None:
+    def _learn(self, parts: list[tuple[Observations, Reading]]) -> None:
         """Learn the wording; where several ways explain an answer, wording learned elsewhere weighs them anew."""
         for _ in range(_ROUNDS):
-            self.patterns.learn([(seen, part) for seen, _, part in parts], MEANINGS)
-            parts = [(self._revised(part, seen), block, part) for seen, block, part in parts]
+            self.patterns.learn(parts, MEANINGS)
+            parts = [(self._revised(part, seen), part) for seen, part in parts]
 
     def _revised(self, reading: Reading, seen: Observations) -> Observations:
         ways = Ways(seen.example, seen.position, seen.meaning, seen.position)
@@ -235,8 +235,8 @@ def _summed(example: Ints, entity: Ints, score: Floats, size: int) -> tuple[Ints
     return keys // size, keys % size, np.bincount(inverse, score, minlength=len(keys)).astype(np.float64)
 
 
-def _check_answers(parts: list[tuple[Observations, slice, Reading]], examples: int) -> None:
-    explained = sum(len(np.unique(seen.example[seen.meaning < ASIDE])) for seen, _, _ in parts)
+def _check_answers(parts: list[tuple[Observations, Reading]], examples: int) -> None:
+    explained = sum(len(np.unique(seen.example[seen.meaning < ASIDE])) for seen, _ in parts)
     if explained < _FEWEST * examples:
         found = f"the knowledge base explains {explained:,} of {counted(examples, 'training answer')}"
         raise UserError(f"{found}: these are no questions about facts; films-guide and films-tastes recommend films")

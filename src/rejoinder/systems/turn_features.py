@@ -81,11 +81,6 @@ class TurnTable(msgspec.Struct, frozen=True):
         cues = np.log1p(np.array(counts, dtype=np.float32).reshape(-1, 2 + len(CUES)))
         return cls(number, place, turns, speaker, len(speakers) + 1, cues, texts)
 
-    @property
-    def dialogues(self) -> int:
-        """How many dialogues there are up to the last that has a turn."""
-        return int(self.dialogue.max(initial=-1)) + 1
-
     def rows(self, dialogue: Integers, place: Integers) -> Integers:
         """Return the rows of turns, by the number of their dialogue and their place in it."""
         return np.asarray(np.searchsorted(self.dialogue, dialogue) + place)
