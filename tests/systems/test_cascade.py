@@ -276,3 +276,17 @@ def test_a_dev_that_teaches_no_weights_is_refused(tasks):
     alone = build_task([Cut((("a", "hello"),), ("hi",))], [("hi",)], 1)
     with pytest.raises(UserError, match="dev teaches no weights"):
         trained((tasks[0], alone, tasks[2]))
+
+
+def test_of_equal_options_the_first_of_the_pool_comes_first_however_the_index_grew(cascade, tasks):
+    twins = tasks[2].options.with_columns(id=pl.col("id") + " twin")
+    nothing = pl.lit(None, dtype=pl.List(pl.UInt32))
+    task = msgspec.structs.replace(
+        tasks[2], options=pl.concat([twins, tasks[2].options]), examples=tasks[2].examples.with_columns(correct=nothing)
+    )
+    chosen = cascade.predict(task).choices
+    places = {row[:2]: number for number, row in enumerate(chosen.iter_rows())}
+    pairs = [(place, places.get((example, f"{option} twin"))) for (example, option), place in places.items()]
+    compared = [(own, twin) for own, twin in pairs if twin is not None]
+    assert len(compared) > 100
+    assert all(twin < own for own, twin in compared)

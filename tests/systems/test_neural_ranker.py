@@ -17,6 +17,7 @@ from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.files import BadInputError  # noqa: E402
 from rejoinder.measures.selection import score  # noqa: E402
 from rejoinder.model import Assignment, load_model, predict, train_model  # noqa: E402
+from rejoinder.nn.masked_words import MaskedWords  # noqa: E402
 from rejoinder.nn.ranking import Ranking  # noqa: E402
 from rejoinder.recipe import Recipe  # noqa: E402
 from rejoinder.systems.sentence_encoder import pretrained_source  # noqa: E402
@@ -81,6 +82,37 @@ def test_a_domain_can_be_learned_first_and_likely_mistakes_be_mined(tasks, tmp_p
     trained(tasks, made, tmp_path / "model")
     card, system = load_model(tmp_path / "model")
     assert predict(card, system, *tasks["dev"]).choices.height == 40 * 5
+
+
+class Shown(torch.nn.Module):
+    """Keeps what a guesser of words was shown."""
+
+    def __init__(self, known):
+        super().__init__()
+        self.known, self.tokens = known, []
+
+    def forward(self, shown, mask, parts, asked):
+        self.tokens += shown[asked].tolist()
+        return torch.zeros(int(asked.sum()), self.known)
+
+
+def test_words_to_guess_are_hidden_or_replaced_by_other_words(tasks, tmp_path):
+    stages = [
+        {"learn": "words", "network": {"encoder": ENCODER}, "training": TRAINING},
+        {"network": {"encoder": ENCODER}, "training": TRAINING},
+    ]
+    made = Recipe(about="-", system="neural-ranker", settings={"stages": stages}, name="words-first")
+    with pytest.raises(Prepared) as prepared:
+        trained(tasks, made, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    stage = Path(str(prepared.value).split()[0])
+    learner = MaskedWords(json.loads((stage / "learner.json").read_text())["settings"], stage, 0, torch.device("cpu"))
+    learner.network = Shown(learner.settings.known)
+    for batch in learner.batches(0):
+        learner.loss(batch)
+    special = learner.settings.special
+    hidden = learner.network.tokens.count(special.mask) / len(learner.network.tokens)
+    assert 0.7 < hidden < 0.9
+    assert not {special.pad, special.start, special.end, *special.speakers} & set(learner.network.tokens)
 
 
 def from_words(source, **encoder):
