@@ -211,7 +211,8 @@ def _breakdowns() -> Table:
     folder, out = FOLDS / "breakdowns", FOLDS / "dbdc3"
     if not folder.is_dir():
         with tempfile.TemporaryDirectory() as unpacked, tarfile.open(DATA / "dbdc3-en-dev.tar.xz") as archive:
-            archive.extractall(unpacked, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+            archive.extractall(unpacked)
             logs = sorted({path.parent for path in Path(unpacked).rglob("*.log.json")})
             measuring.run([REJOINDER, "import", "dbdc3", *logs, "--out", folder])
     task = load_judgement_task(folder)

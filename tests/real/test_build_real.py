@@ -66,7 +66,8 @@ def test_real_manual_pages_are_read(tmp_path):
     import tarfile
 
     with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path, members=packed.getmembers()[:50], filter="data")
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        packed.extractall(tmp_path, members=packed.getmembers()[:50])
     pages = read_pages(knowledge_files(str(tmp_path)))
     assert pages.height > 30
     assert (pages["text"].str.len_chars() > 100).mean() > 0.9

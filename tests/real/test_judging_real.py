@@ -21,7 +21,8 @@ from rejoinder.tasks.load import load_task
 def breakdowns(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dbdc3")
     with tarfile.open(real("dbdc3-en-dev.tar.xz")) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(folder)
     return folder
 
 

@@ -88,9 +88,9 @@ def read_backup(path: Path, folder: Path, database: str | None = None) -> None:
 def _restore(path: Path, folder: Path, database: str | None) -> None:
     try:
         with tarfile.open(path) as archive:
-            for part in PARTS:
-                members = [member for member in archive if member.name.startswith(f"{part}/")]
-                archive.extractall(folder, members, filter="data")
+            for member in archive:
+                if member.name.startswith(tuple(f"{part}/" for part in PARTS)):
+                    _unpack(archive, member, folder)
             with closing(Database(database or sqlite_url(folder))) as restored:
                 _fill(restored, archive)
     except UserError:
@@ -99,6 +99,20 @@ def _restore(path: Path, folder: Path, database: str | None) -> None:
         raise DatabaseError(error) from None
     except (tarfile.TarError, OSError, EOFError, *_UNFIT) as error:
         raise BadInputError(path, f"not a backup of a board, or a damaged one ({error})") from None
+
+
+def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write one file; not by `extractall`, whose filter against hostile archives came with Python 3.11.4."""
+    target = folder / member.name
+    if member.isdir():
+        return
+    content = archive.extractfile(member) if member.isfile() and ".." not in target.parts else None
+    if content is None:
+        raise tarfile.TarError(f"{member.name} is no plain file of a board")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        shutil.copyfileobj(content, file)
+    target.chmod(member.mode & 0o755)
 
 
 def _fill(restored: Database, archive: tarfile.TarFile) -> None:
