@@ -161,6 +161,14 @@ def test_bad_backups(cli, tmp_path, world):
     code, _, err = cli("board", "restore", evil, tmp_path / "new")
     assert code == 2
     assert not list(tmp_path.rglob("escaped"))
+    link = tarfile.TarInfo("runs/link")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+    with tarfile.open(evil, "w") as archive:
+        archive.addfile(link)
+        archive.add(broken, "runs/link/escaped")
+    code, _, err = cli("board", "restore", evil, tmp_path / "new")
+    assert (code, "runs/link is no plain file" in err) == (2, True)
+    assert not list(tmp_path.rglob("escaped"))
     code, _, err = cli("board", "backup", world.site.folder, "--out", tmp_path / "b.tar.gz")
     assert code == 0
     code, _, err = cli("board", "restore", tmp_path / "b.tar.gz", world.site.folder)
