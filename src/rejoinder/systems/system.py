@@ -169,3 +169,8 @@ def expect_no_none(source: str, part: "SelectionSystem") -> None:
     """Refuse a part that says NONE already."""
     if part.says_none:
         raise UserError(f"{source} says NONE already; let that come last, and name what it is made of here")
+
+
+def existing(*names: str) -> tuple[Path, ...]:
+    """Return those of a recipe's names that are files or folders here, and not names of something packaged."""
+    return tuple(Path(name) for name in names if name and Path(name).exists())

@@ -125,15 +125,21 @@ def to_task(examples: Iterable[Example], pool: Mapping[str, str], source: Path) 
         table["correct"].append(rows(example.correct) if answered else None)
     if not table["id"]:
         raise BadInputError(source, "holds no example")
-    bare = [id_ for id_, own in zip(table["id"], table["options"], strict=True) if own is None]
-    if 0 < len(bare) < len(table["id"]):
-        raise BadInputError(
-            source, "left out here, but not in other records", f"example-id {bare[0]}", "options-for-next"
-        )
+    found = pl.DataFrame(table, schema=EXAMPLE_SCHEMA)
+    check_options(source, found)
     return SelectionTask(
-        examples=pl.DataFrame(table, schema=EXAMPLE_SCHEMA),
+        examples=found,
         options=pl.DataFrame(list(options), schema=OPTION_SCHEMA, orient="row"),
     )
+
+
+def check_options(path: Path, examples: pl.DataFrame) -> None:
+    """Refuse examples of which some have options of their own, and some have not."""
+    bare = examples.filter(pl.col("options").is_null())["id"]
+    if 0 < len(bare) < examples.height:
+        raise BadInputError(
+            path, "left out here, but not in other records", f"example-id {bare[0]}", "options-for-next"
+        )
 
 
 def to_examples(task: SelectionTask, split: str, scenario: int) -> Iterator[Example]:

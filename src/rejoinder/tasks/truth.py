@@ -48,11 +48,7 @@ def _read_selection(path: Path, format_: str, entities: Path | None) -> Selectio
         raise BadInputError(
             path, "has no answers to score against", f"example-id {unanswered[0]}", "options-for-correct-answers"
         )
-    bare = task.examples.filter(pl.col("options").is_null())["id"]
-    if 0 < len(bare) < task.examples.height:
-        raise BadInputError(
-            path, "left out here, but not in other records", f"example-id {bare[0]}", "options-for-next"
-        )
+    dstc7.check_options(path, task.examples)
     truth = task.truth()
     # an examples file of subtask 2 does not hold its pool: only the correct options are known
     return msgspec.structs.replace(truth, pool=None) if format_ == "dstc7" else truth
