@@ -5,6 +5,7 @@ others want a GPU, and are shown as far as they are there.
 """
 
 import json
+from collections.abc import Sequence
 
 from benchmarks.ranker_runs import FOLDER, TESTS, WORDS, answer, build_advising
 from benchmarks.results import Goal, Section, Table
@@ -30,13 +31,19 @@ SPEEDS = "trainers.json"
 
 
 def measure(quick: bool) -> Section:
-    title = "Rankers"
     if quick or not (FOLDER / "ubuntu").is_dir():
-        return Section(title, [Table("Rankers", ["data"], [["not measured: needs a collection of real dialogues"]])])
+        nothing = Table("Rankers", ["data"], [["not measured: needs a collection of real dialogues"]])
+        return Section("Rankers", [nothing])
     build_advising()
     compared = {key: _compare(*key) for key in WORDS}
     tables = [_table(corpus, subtask, comparison) for (corpus, subtask), comparison in compared.items()]
+    title = "Rankers" if _of_mpnet(compared["ubuntu", 1].runs) else "Rankers: MiniLM alone"
     return Section(title, [*tables, *_training()], _goals(compared))
+
+
+def _of_mpnet(runs: Sequence[str]) -> bool:
+    """Whether there are runs of a larger encoder, which has to come from a hub."""
+    return any("mpnet" in run for run in runs)
 
 
 def _compare(corpus: str, subtask: int) -> Comparison:
@@ -107,7 +114,7 @@ def _training() -> list[Table]:
     found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
     speeds = _speeds()
     if speeds:
-        fast = [[name, f"{speed:,.0f}", f"{speed / speeds[PEER]:.1f}"] for name, speed in speeds.items()]
+        fast = [[name, f"{speed:,.0f}", f"{speed / speeds[PEER]:.2f}"] for name, speed in speeds.items()]
         note = (
             "The same MiniLM and pairs in the same batches on one GPU, one trainer after the other, both warm. "
             "Tokenising counts; ours does it once, so with more epochs the ratio grows."
@@ -133,14 +140,14 @@ def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
     ]
     if PEER in first.measures[0].scores.runs:
         encoders = {"any encoder": (), "MiniLM taught by mpnet": ("mpnet",), "MiniLM alone": ("mpnet", "taught")}
-        for encoder, without in encoders.items():
+        for encoder, without in [*encoders.items()][0 if _of_mpnet(first.runs) else -1 :]:
             ratio = _best(first, "R@1", without) / _of(first, "R@1", PEER)
             aim = f"R@1 at least 1.10 times that of MiniLM by {PEER}' trainer, on {encoder}"
             goals.append(Goal(aim, f"{ratio:.3f}", ratio >= 1.1))
     speeds = _speeds()
     if speeds:
         ratio = speeds["rejoinder"] / speeds[PEER]
-        goals.append(Goal(f"training at least 5 times as fast as {PEER}' trainer", f"{ratio:.1f}", ratio >= 5))
+        goals.append(Goal(f"training at least 5 times as fast as {PEER}' trainer", f"{ratio:.2f}", ratio >= 5))
     if "minilm" in second.measures[0].scores.runs:
         ratio = _best(second, "R@10") / _of(second, "R@10", "minilm")
         goals.append(Goal("subtask 2: R@10 at least 2 times that of MiniLM as it is", f"{ratio:.2f}", ratio >= 2))

@@ -142,15 +142,18 @@ class PretrainedVocabulary:
 
     def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
-        found = [
-            ids
-            for first in range(0, len(texts), 10_000)
-            for ids in self.tokenizer(list(texts[first : first + 10_000]), add_special_tokens=False, verbose=False)[
-                "input_ids"
-            ]
-        ]
+        found = [ids for at in range(0, len(texts), 10_000) for ids in self._ids(list(texts[at : at + 10_000]))]
         offsets = np.cumsum([0, *map(len, found)])
         return TokenNumbers(np.fromiter(chain(*found), np.int32, int(offsets[-1])), offsets)
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        if not self.tokenizer.is_fast:
+            found: list[list[int]] = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+            return found
+        quick = self.tokenizer.backend_tokenizer  # asked directly: transformers makes an object of each text
+        quick.no_truncation()
+        quick.no_padding()
+        return [encoded.ids for encoded in quick.encode_batch_fast(texts, add_special_tokens=False)]
 
     def save(self, folder: Path) -> None:
         """Write the tokeniser's files."""
