@@ -58,6 +58,38 @@ def test_several_replies_to_a_context_are_scored_as_one_by_one(match):
     torch.testing.assert_close(network(CONTEXTS, replies), network(repeated, replies))
 
 
+def test_esim_is_as_its_paper_has_it():
+    """Chen et al. (2017), sections 3.2 and 3.3, step by step, but for scaled products; then the turns are weighed."""
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="esim")
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    turns, reply = ([5, 10, 11, 12], [6, 13, 10]), [14, 11, 15]
+
+    def states(tokens):
+        words = network.encoder.words(torch.tensor([tokens]))
+        return torch.cat([words, network.encoder.states(words, torch.ones(1, len(tokens), dtype=torch.bool))], dim=-1)[
+            0
+        ]
+
+    def composed(own, other):
+        enhanced = network.projection(torch.cat([own, other, own - other, own * other], dim=-1)).relu()
+        found = network.composition(enhanced.unsqueeze(0))[0][0]
+        return torch.cat([found.mean(0), found.amax(0)])
+
+    b = states(reply)
+    compared = []
+    for turn in turns:
+        a = states(turn)
+        e = a @ b.T / a.shape[1] ** 0.5
+        compared.append((composed(a, e.softmax(1) @ b), composed(b, e.softmax(0).T @ a)))
+    heard, said = (torch.stack(parts) for parts in zip(*compared, strict=True))
+    asked = said.mean(0)
+    weights = (heard @ network.query(asked) / asked.shape[0] ** 0.5).softmax(0)
+    story = network.order(torch.cat([heard, said], dim=-1).unsqueeze(0))[0][0].amax(0)
+    expected = network.verdict(torch.cat([weights @ heard, asked, said.amax(0), story]))
+    torch.testing.assert_close(network(padded([*turns[0], *turns[1]]), padded(reply)), expected)
+
+
 def test_nothing_said_is_no_outlier():
     torch.manual_seed(0)
     settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=9), match="esim")

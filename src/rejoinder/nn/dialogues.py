@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.nn.encoders import EncoderSettings, FromWords, swift
-from rejoinder.nn.matching import MatchSettings, Padded, Towers
+from rejoinder.nn.matching import Esim, MatchSettings, Padded, Towers
 from rejoinder.nn.sequences import Ints, Sequences, Special, lay_contexts
 from rejoinder.watch import Step, unheard
 
@@ -23,6 +23,8 @@ Arrays = Mapping[str, Ints]
 
 _ROOM = 2**27
 """Numbers that encoded replies may come to at once: half a gigabyte."""
+_PAIRS = 256
+"""Options that are read together with their context at once."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,14 @@ class Options(Dialogues):
         network.eval()
         if isinstance(network, Towers):
             return self._score_apart(network, advance)
+        if isinstance(network, Esim):
+            return self._score_lists(network, advance)
         sizes = np.diff(self.option_bounds)
         context = torch.as_tensor(np.repeat(np.arange(len(sizes)), sizes)).to(self.device)
         lengths = self.context.lengths[context] + self.utterances.lengths[self.options]
         order = lengths.argsort()
         scores = torch.zeros(len(context), device=self.device)
-        for rows in order.split(256 if self.device.type == "cuda" else 8):  # on a CPU less padding counts for more
+        for rows in order.split(_PAIRS if self.device.type == "cuda" else 8):  # on a CPU less padding counts for more
             scores[rows] = network(self.contexts(context[rows]), self.replies(self.options[rows])).float()
             advance(len(rows))
         return scores
@@ -152,6 +156,18 @@ class Options(Dialogues):
                     parts.append(network.compare(context.unsqueeze(0), few).squeeze(0))
                     advance(len(few))
         return torch.cat(parts) if parts else torch.zeros(0, device=self.device)
+
+    def _score_lists(self, network: Esim, advance: Step) -> Tensor:
+        """Score the options of one context after those of another, so that each context is encoded once."""
+        parts = [torch.zeros(0, device=self.device)]
+        for row in range(len(self)):
+            own = self.options[self.option_bounds[row] : self.option_bounds[row + 1]]
+            context = self.contexts(torch.tensor([row], device=self.device))
+            for first in range(0, len(own), _PAIRS):
+                few = own[first : first + _PAIRS]
+                parts.append(network(context, self.replies(few)).float())
+                advance(len(few))
+        return torch.cat(parts)
 
     def _stretches(self, room: int) -> Iterator[tuple[int, int]]:
         """Divide examples into stretches whose different options number no more than `room`, or one example's do."""

@@ -219,7 +219,7 @@ class Esim(nn.Module):
         size, hidden = self.encoder.size, settings.encoder.hidden // 2 * 2
         if isinstance(self.encoder, FromWords):
             size += self.encoder.words.size
-        self.projection = nn.Sequential(nn.Linear(4 * size, hidden), nn.ReLU(), nn.Dropout(settings.encoder.dropout))
+        self.projection, self.dropout = nn.Linear(4 * size, hidden), nn.Dropout(settings.encoder.dropout)
         self.composition = nn.LSTM(hidden, hidden // 2, batch_first=True, bidirectional=True)
         self.query = nn.Linear(2 * hidden, 2 * hidden)
         self.order = nn.GRU(4 * hidden, hidden // 2, batch_first=True, bidirectional=True)
@@ -237,8 +237,8 @@ class Esim(nn.Module):
         mask = tokens != self.special.pad
         turn = torch.arange(len(tokens), device=tokens.device).repeat_interleave(each)
         pair = (owner.unsqueeze(1) * each + torch.arange(each, device=tokens.device)).flatten()
-        heard, said = self._states(tokens, mask)[turn], self._states(*reply)[pair]
-        first, second = self._aligned(heard, mask[turn], said, reply[1][pair])
+        heard, said = self._states(tokens, mask), self._states(*reply)
+        first, second = self._aligned(heard, mask, turn, said, reply[1], pair)
         return self._weighed(first, second, pair, places[turn], len(reply[0]))
 
     def _states(self, tokens: Tensor, mask: Tensor) -> Tensor:
@@ -247,16 +247,35 @@ class Esim(nn.Module):
         words = self.encoder.words(tokens)
         return torch.cat([words, self.encoder.states(words, mask)], dim=-1)
 
-    def _aligned(self, heard: Tensor, heard_mask: Tensor, said: Tensor, said_mask: Tensor) -> tuple[Tensor, Tensor]:
+    def _aligned(
+        self, heard: Tensor, heard_mask: Tensor, turn: Tensor, said: Tensor, said_mask: Tensor, pair: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Align each of these turns with the reply beside it (section 3.2), enhance and compose both (3.3)."""
+        heard_own, heard_given = self._shares(heard)
+        said_own, said_given = self._shares(said)
+        heard, heard_own, heard_given, heard_mask = (part[turn] for part in (heard, heard_own, heard_given, heard_mask))
+        said, said_own, said_given, said_mask = (part[pair] for part in (said, said_own, said_given, said_mask))
         similar = heard @ said.transpose(1, 2) / heard.shape[-1] ** 0.5
         lowest = torch.finfo(similar.dtype).min
-        of_said = similar.masked_fill(~said_mask.unsqueeze(1), lowest).softmax(2) @ said
-        of_heard = similar.masked_fill(~heard_mask.unsqueeze(2), lowest).softmax(1).transpose(1, 2) @ heard
-        return self._composed(heard, of_said, heard_mask), self._composed(said, of_heard, said_mask)
+        of_said = similar.masked_fill(~said_mask.unsqueeze(1), lowest).softmax(2)
+        of_heard = similar.masked_fill(~heard_mask.unsqueeze(2), lowest).softmax(1).transpose(1, 2)
+        return (
+            self._composed(heard, of_said @ said, heard_own + of_said @ said_given, heard_mask),
+            self._composed(said, of_heard @ heard, said_own + of_heard @ heard_given, said_mask),
+        )
 
-    def _composed(self, own: Tensor, other: Tensor, mask: Tensor) -> Tensor:
-        own, other = own[mask], other[mask]
-        enhanced = self.projection(torch.cat([own, other, own - other, own * other], dim=-1))
+    def _shares(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what states add to the projection of [own, other, own - other, own * other] as own, and as other.
+
+        That is known before they are paired; the products alone are not.
+        """
+        own, other, less, _ = self.projection.weight.chunk(4, dim=1)
+        linear = nn.functional.linear
+        return linear(states, own + less, self.projection.bias), linear(states, other - less)
+
+    def _composed(self, own: Tensor, other: Tensor, shares: Tensor, mask: Tensor) -> Tensor:
+        products = nn.functional.linear(own[mask] * other[mask], self.projection.weight.chunk(4, dim=1)[3])
+        enhanced = self.dropout((shares[mask] + products).relu())
         laid = enhanced.new_zeros(*mask.shape, enhanced.shape[-1])
         laid[mask] = enhanced
         states = recur(self.composition, laid, mask)

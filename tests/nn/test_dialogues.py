@@ -1,0 +1,43 @@
+"""Options of contexts, scored list by list."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rejoinder.nn.dialogues import Options, RankingSettings  # noqa: E402
+from rejoinder.nn.encoders import EncoderSettings  # noqa: E402
+from rejoinder.nn.matching import MatchSettings, make_matcher  # noqa: E402
+
+
+@pytest.mark.parametrize("match", ["dot", "late", "esim", "cross"])
+def test_options_are_scored_as_each_would_be_alone(match: str) -> None:
+    torch.manual_seed(0)
+    encoder = EncoderSettings(kind="bag" if match == "esim" else "lstm", embedding=8, hidden=8)
+    settings = RankingSettings(network=MatchSettings(encoder=encoder, match=match))
+    network = make_matcher(settings.network, settings.special, 20, Path("nowhere")).eval()
+    lists = [[0, 1], [], [place % 4 for place in range(300)]]
+    dialogues = Options(_arrays([[10, 11], [12], [13, 14, 15], [16]], lists), "dev", settings, torch.device("cpu"))
+    scores = dialogues.scores(network)
+    assert len(scores) == 302
+    with torch.no_grad():
+        for place, (row, option) in enumerate((row, option) for row, own in enumerate(lists) for option in own):
+            alone = network(dialogues.contexts(torch.tensor([row])), dialogues.replies(torch.tensor([option])))
+            torch.testing.assert_close(scores[place], alone.flatten()[0], atol=1e-5, rtol=1e-4)
+
+
+def _arrays(utterances: list[list[int]], options: list[list[int]]) -> dict[str, np.ndarray]:
+    """Three contexts: of utterances 0 and 1, of 2, and of 1, 2 and 3."""
+    return {
+        "tokens": np.concatenate(utterances),
+        "offsets": np.cumsum([0, *map(len, utterances)]),
+        "dev_turns": np.array([0, 1, 2, 1, 2, 3]),
+        "dev_speakers": np.array([0, 1, 0, 0, 1, 0]),
+        "dev_bounds": np.array([0, 2, 3, 6]),
+        "dev_correct": np.array([0, 1, 2]),
+        "dev_correct_bounds": np.array([0, 1, 2, 3]),
+        "dev_options": np.concatenate([np.array(own, dtype=np.int64) for own in options]),
+        "dev_option_bounds": np.cumsum([0, *map(len, options)]),
+    }
