@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from tests.systems.small_networks import recipe
 
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
@@ -290,3 +291,24 @@ def test_of_equal_options_the_first_of_the_pool_comes_first_however_the_index_gr
     compared = [(own, twin) for own, twin in pairs if twin is not None]
     assert len(compared) > 100
     assert all(twin < own for own, twin in compared)
+
+
+def test_the_index_of_a_part_is_brought_up_to_date(cli, save, tasks, tmp_path):
+    pytest.importorskip("torch")
+    for split, task in zip(("train", "dev"), tasks, strict=False):
+        SelectionTask(task.examples.head(50), task.options).save(tmp_path / split)
+    save("network.yaml", msgspec.to_builtins(recipe("dot", training={"epochs": 1})))
+    save("search.yaml", {"about": "", "system": "cascade", "settings": {"encoder": str(tmp_path / "network.yaml")}})
+    members = [str(tmp_path / "search.yaml"), "bm25"]
+    save("both.yaml", {"about": "", "system": "ensemble", "settings": {"members": members, "method": "ranks"}})
+    none = save("none.yaml", {"about": "", "system": "abstain", "settings": {"ranker": str(tmp_path / "both.yaml")}})
+    assert cli("train", none, "--task", tmp_path, "--out", tmp_path / "model")[0] == 0
+    fewer, size = tmp_path / "fewer", tasks[2].options.height
+    unknown = tasks[2].examples.head(3).with_columns(correct=pl.lit(None, dtype=pl.List(pl.UInt32)))
+    SelectionTask(unknown, tasks[2].options.head(size - 7)).save(fewer)
+    for removed in (7, 0):
+        code, out, _ = cli("index", tmp_path / "model", "--task", fewer)
+        assert (code, f"0 options added, {removed} removed, {size - 7:,} in the index" in out) == (0, True)
+    assert cli("predict", tmp_path / "model", "--task", fewer, "--out", tmp_path / "run.json")[0] == 0
+    assert cli("train", "bm25", "--task", tmp_path, "--out", tmp_path / "words")[0] == 0
+    assert "bm25 searches no index" in cli("index", tmp_path / "words", "--task", fewer)[2]

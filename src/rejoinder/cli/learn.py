@@ -1,7 +1,7 @@
 """`rejoinder recipes`, `train`, `predict`, `crossvalidate` and `index`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -187,11 +187,11 @@ def crossvalidate(
 
 @app.command(epilog="Example: rejoinder index cascade.model --task ubuntu/subtask_2/test")
 def index(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that searches an index: a cascade.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A cascade, or a model that is made of one.")],
     task: TaskPath,
     pool: Pool = None,
 ) -> None:
-    """Bring a model's index to what a task's pool holds.
+    """Bring a model's index, or those of its parts, to what a task's pool holds.
 
     Only new options are encoded, others are kept or removed.
 
@@ -204,10 +204,19 @@ def index(
     from rejoinder.tasks.selection import SelectionTask
 
     card, system = load_model(model)
-    if not hasattr(system, "update_index"):
+    searching = _searching(system)
+    if not searching:
         raise BadInputError(model, f"{card.recipe.name} searches no index")
     asked = load_task(task, pool)
     if not isinstance(asked, SelectionTask) or not asked.options.height:
         raise BadInputError(task, "holds no options to be indexed")
-    added, removed = system.update_index(asked, progress)
-    typer.echo(f"{model}: {counted(added, 'option')} added, {removed:,} removed, {asked.options.height:,} in the index")
+    for part in searching:
+        added, removed = part.update_index(asked, progress)
+        typer.echo(f"{model}: {counted(added, 'option')} added, {removed:,} removed, {len(part.index):,} in the index")
+
+
+def _searching(system: Any) -> list[Any]:
+    """Return a system or those of its parts that search an index; what a cascade is made of never sees the pool."""
+    if hasattr(system, "update_index"):
+        return [system]
+    return [found for part in system.parts for found in _searching(part)]
