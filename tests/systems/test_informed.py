@@ -96,3 +96,14 @@ def test_what_is_missing_is_said(tasks):
     bare = msgspec.structs.replace(tasks[0], knowledge=None)
     with pytest.raises(UserError, match="names no knowledge"):
         Informed(Informed.Settings("bm25")).check(Lesson(train=bare, dev=tasks[1], work=Path("unused")))
+
+
+def test_without_knowledge_none_is_asked_for(tasks, tmp_path):
+    bare = [msgspec.structs.replace(task, knowledge=None) for task in tasks]
+    Informed(Informed.Settings("bm25", "none")).check(Lesson(train=bare[0], dev=bare[1], work=Path("unused")))
+    system = trained(bare, knowledge="none")
+    system.save(tmp_path)
+    again = Informed(system.settings)
+    again.parts = system.parts
+    again.load(tmp_path)
+    assert again.predict(bare[2]).choices.equals(trained(tasks, knowledge="none").predict(tasks[2]).choices)

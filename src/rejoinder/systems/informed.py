@@ -55,6 +55,11 @@ class Informed(SelectionSystem):
     scale: float
     weights: Floats
 
+    @property
+    def reads(self) -> bool:
+        """Whether there are pages to read."""
+        return bool(self.settings.knowledge == "pages")
+
     def part_sources(self) -> tuple[str, ...]:
         """Return the ranker."""
         return (self.settings.ranker,)
@@ -64,18 +69,19 @@ class Informed(SelectionSystem):
         expect_no_none(source, part)
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
-        """Ask for dev and for knowledge."""
+        """Ask for dev and, where pages are to be read, for knowledge."""
         if lesson.dev is None:
             raise UserError("what knowledge weighs is learned on dev: name a task by --dev")
-        if lesson.train.knowledge is None:
+        if self.reads and lesson.train.knowledge is None:
             raise UserError("this task names no knowledge; `rejoinder build` adds it by --knowledge or --courses")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Read the pages, and learn on dev what they weigh."""
         assert lesson.dev is not None
-        self.words = Tfidf(self.settings.words)
-        self.words.fit(lesson)
-        self.pages = self._read(lesson.train)
+        if self.reads:
+            self.words = Tfidf(self.settings.words)
+            self.words.fit(lesson)
+            self.pages = self._read(lesson.train)
         run = self.parts[0].predict(lesson.dev, lesson.watch)
         self.scale = scale_of(run)
         correct = is_correct(run.choices, lesson.dev.truth().correct)
@@ -100,7 +106,7 @@ class Informed(SelectionSystem):
         """Return what is known of each choice: the ranker's opinion, and the pages'."""
         rank = run.choices.select(pl.int_range(1, pl.len() + 1).over("example").log()).to_series().to_numpy()
         opinion = np.column_stack([strengths(run, self.scale), -rank])
-        if self.settings.knowledge == "none":
+        if not self.reads:
             return opinion
         used, place = np.unique(rows_of(task, run.choices), return_inverse=True)
         pairs = Pairs(run.choices["example"].to_numpy().astype(np.intp), place)
@@ -121,14 +127,16 @@ class Informed(SelectionSystem):
 
     def save(self, folder: Path) -> None:
         """Write the pages and what was learned."""
-        self.words.save(folder)
-        self.pages.save(folder / _PAGES)
+        if self.reads:
+            self.words.save(folder)
+            self.pages.save(folder / _PAGES)
         write_arrays(folder / _WEIGHTS, {"scale": np.array(self.scale), "weights": self.weights})
 
     def load(self, folder: Path) -> None:
         """Read the pages and what was learned."""
-        self.words = Tfidf(self.settings.words)
-        self.words.load(folder)
-        self.pages = Pages.load(folder / _PAGES)
+        if self.reads:
+            self.words = Tfidf(self.settings.words)
+            self.words.load(folder)
+            self.pages = Pages.load(folder / _PAGES)
         learned = read_arrays(folder / _WEIGHTS, ("scale", "weights"))
         self.scale, self.weights = float(learned["scale"]), learned["weights"]
