@@ -123,6 +123,20 @@ def test_runs_on_a_pool_file_are_fused(cli, tmp_path):
     assert "name the pool" in cli("fuse", *runs, "--task", examples, "--out", tmp_path / "f.json")[2]
 
 
+def test_without_a_network_there_is_nothing_to_prepare(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    network = {"encoder": {"kind": "bag", "embedding": 4, "hidden": 4}, "match": "dot"}
+    settings = {"stages": [{"network": network}]}
+    made = save("network.yaml", {"about": "", "system": "neural-ranker", "settings": settings})
+    work = ("--task", tmp_path / "train", "--out", tmp_path / "m", "--work", tmp_path / "work", "--prepare-only")
+    for member, expected, message in (("tfidf", 2, "both has no network to prepare"), (made, 0, "prepared:")):
+        settings = {"members": ["bm25", str(member)], "method": "ranks"}
+        both = save("both.yaml", {"about": "", "system": "ensemble", "settings": settings})
+        code, out, err = cli("train", both, *work)
+        assert (code, message in out + err) == (expected, True), err
+        assert not (tmp_path / "m").exists()
+
+
 def test_a_folder_to_work_in_that_cannot_be_made_is_named(cli, tmp_path, save):
     a_task(tmp_path / "train")
     arguments = ("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m", "--work")

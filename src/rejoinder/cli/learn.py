@@ -75,7 +75,7 @@ def train(
     """
     from rejoinder.files import BadInputError
     from rejoinder.model import Assignment, train_model
-    from rejoinder.recipe import make_system, read_recipe
+    from rejoinder.recipe import make_system, read_parts, read_recipe
     from rejoinder.report.learning import draw_curves
     from rejoinder.report.terminal import progress
     from rejoinder.systems.system import Prepared
@@ -85,6 +85,8 @@ def train(
         raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
     found = read_recipe(recipe)
     make_system(found, Path(recipe))  # a mistake in the settings should show before the data is read
+    if prepare_only and not any(make_system(part).has_network for part in (found, *read_parts(found))):
+        raise BadInputError("--prepare-only", f"{found.name} has no network to prepare; train it without")
     if (task / "train").is_dir():
         if dev is None and (task / "dev").is_dir():
             dev = task / "dev"

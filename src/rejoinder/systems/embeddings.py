@@ -41,6 +41,7 @@ class Embeddings(SelectionSystem):
     """Ranks options by the product of two sums of vectors."""
 
     Settings = Settings
+    has_network = True
     world: FilmWorld
     dictionary: Dictionary
     trained: Path

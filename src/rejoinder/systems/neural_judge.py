@@ -67,6 +67,7 @@ class NeuralJudge(JudgementSystem):
     """Predicts the votes on dialogues and turns."""
 
     Settings = JudgeSettings
+    has_network = True
     settings: JudgeSettings
     learned: _Learned
 

@@ -120,6 +120,7 @@ class NeuralRanker(SelectionSystem):
     """Ranks options by a matching network."""
 
     Settings = NeuralSettings
+    has_network = True
     settings: NeuralSettings
 
     def outside_sources(self) -> tuple[Path, ...]:

@@ -50,6 +50,8 @@ class System(ABC, Generic[TaskT, RunT]):
     Settings: ClassVar[type] = NoSettings
     task: ClassVar[type]
     """The kind of task that it answers."""
+    has_network: ClassVar[bool] = False
+    """Whether it trains a network, which can be prepared here and trained elsewhere."""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
