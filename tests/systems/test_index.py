@@ -134,8 +134,9 @@ def test_mistakes_are_named(tmp_path, complaint):
     assert "do not belong together" in complaint(Index.open, tmp_path / "index")
     (tmp_path / "index" / "1" / "codes.npy").unlink()
     assert "the index is not whole" in complaint(Index.open, tmp_path / "index")
-    (tmp_path / "index" / "index.json").write_text("{")
-    assert "index.json: damaged" in complaint(Index.open, tmp_path / "index")
+    for damaged in ("{", '{"segments": [{"name": "1", "removed": ["x"]}]}'):
+        (tmp_path / "index" / "index.json").write_text(damaged)
+        assert "index.json: damaged" in complaint(Index.open, tmp_path / "index")
 
 
 @pytest.mark.parametrize("name", ["vectors", "codes", "words", "starts", "rows", "weights"])

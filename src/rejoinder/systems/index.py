@@ -114,7 +114,7 @@ class Segment(msgspec.Struct, frozen=True):
         Where signs tell little, all options are returned.
         """
         if self.lopsided:
-            return np.setdiff1d(np.arange(self.options.height), removed)
+            return np.delete(np.arange(self.options.height), removed)
         differing = np.zeros(self.options.height, dtype=np.uint16)
         for held, asked in zip(self.codes, code, strict=True):
             differing += np.bitwise_count(held ^ asked)
@@ -128,7 +128,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 class _Entry(msgspec.Struct):
     name: str
-    removed: list[int] = []
+    removed: Rows = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 class _List(msgspec.Struct):
@@ -149,7 +149,7 @@ class Index:
         index = cls(folder)
         with open_binary(folder / _LIST) as file:
             try:
-                index.list = msgspec.json.decode(file.read(), type=_List)
+                index.list = msgspec.json.decode(file.read(), type=_List, dec_hook=_to_rows)
             except msgspec.DecodeError as error:
                 raise BadInputError(folder / _LIST, f"damaged ({error})") from None
         index.segments = [Segment.load(folder / entry.name) for entry in index.list.segments]
@@ -174,14 +174,8 @@ class Index:
 
     def removed(self) -> Rows:
         """Return the rows of removed options."""
-        return np.array(
-            [
-                first + row
-                for first, entry in zip(self._firsts(), self.list.segments, strict=True)
-                for row in entry.removed
-            ],
-            dtype=np.intp,
-        )
+        parts = [first + entry.removed for first, entry in zip(self._firsts(), self.list.segments, strict=True)]
+        return np.concatenate([np.zeros(0, dtype=np.intp), *parts])
 
     def add(self, options: pl.DataFrame, vectors: Floats, weights: sparse.csr_matrix, instead: bool = False) -> None:
         """Add options (columns `id`, `text`) with their vectors and words' weights.
@@ -213,10 +207,10 @@ class Index:
     def _drop(self, ids: Sequence[str]) -> int:
         found = 0
         for segment, entry in zip(self.segments, self.list.segments, strict=True):
-            rows = segment.options["id"].is_in(list(ids)).arg_true().to_list()
-            new = sorted(set(rows) - set(entry.removed))
-            entry.removed = sorted([*entry.removed, *new])
-            found += len(new)
+            rows = segment.options["id"].is_in(list(ids)).arg_true().to_numpy()
+            before = len(entry.removed)
+            entry.removed = np.union1d(entry.removed, rows).astype(np.intp)
+            found += len(entry.removed) - before
         return found
 
     def merge(self) -> None:
@@ -240,7 +234,7 @@ class Index:
         code = _codes(vector[None])[:, 0]
         rows = np.concatenate(
             [
-                first + segment.near(code, np.array(entry.removed, dtype=np.intp), rescored)
+                first + segment.near(code, entry.removed, rescored)
                 for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
             ]
         )
@@ -282,11 +276,15 @@ class Index:
         if self.folder is None:
             return
         with write_atomically(self.folder / _LIST) as file:
-            file.write(msgspec.json.encode(self.list))
+            file.write(msgspec.json.encode(self.list, enc_hook=np.ndarray.tolist))
         named = {entry.name for entry in self.list.segments}
         for stale in self.folder.iterdir():
             if stale.is_dir() and stale.name.isdigit() and stale.name not in named:
                 shutil.rmtree(stale)
+
+
+def _to_rows(_: type, value: object) -> Rows:
+    return np.array(msgspec.convert(value, list[int]), dtype=np.intp)
 
 
 def _codes(vectors: NDArray[Any]) -> NDArray[np.uint64]:
