@@ -293,6 +293,20 @@ def test_of_equal_options_the_first_of_the_pool_comes_first_however_the_index_gr
     assert all(twin < own for own, twin in compared)
 
 
+def test_of_equal_options_the_first_of_the_pool_are_found_however_the_index_grew(tasks):
+    twins = tasks[2].options.with_columns(id=pl.col("id") + " twin")
+    nothing = pl.lit(None, dtype=pl.List(pl.UInt32))
+    task = msgspec.structs.replace(
+        tasks[2], options=pl.concat([tasks[2].options, twins]), examples=tasks[2].examples.with_columns(correct=nothing)
+    )
+    cascade, found = trained(tasks, found=15), []
+    for first in (tasks[2].options, twins):
+        cascade.index, cascade.pool = Index(), None
+        cascade.update_index(msgspec.structs.replace(task, options=first))
+        found.append(cascade.predict(task).choices)
+    assert found[0].equals(found[1])
+
+
 def test_the_index_of_a_part_is_brought_up_to_date(cli, save, tasks, tmp_path):
     pytest.importorskip("torch")
     for split, task in zip(("train", "dev"), tasks, strict=False):

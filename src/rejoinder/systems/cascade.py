@@ -18,8 +18,8 @@ from rejoinder.systems.index import Index
 from rejoinder.systems.ranking import (
     KEPT,
     Pairs,
-    best_columns,
     draw_lists,
+    first_best,
     join_pairs,
     narrowed,
     offered,
@@ -180,8 +180,8 @@ class Cascade(SelectionSystem):
         """Return the rows of a task's options that are found, and both products of each."""
         by_word = pool.index.word_scores(words)
         named = np.flatnonzero(by_word)
-        named = named[best_columns(by_word[named][None], self.settings.found)[0]]
-        rows = np.union1d(named, pool.index.nearest(vector, self.settings.found))
+        named = named[first_best(by_word[named], pool.place[named], self.settings.found)]
+        rows = np.union1d(named, pool.index.nearest(vector, self.settings.found, place=pool.place))
         rows = rows[(pool.place[rows] >= 0) & (pool.place[rows] < size)]
         rows = rows[np.argsort(pool.place[rows])]  # of equals the pool's first comes first, however the index grew
         return pool.place[rows], np.column_stack([by_word[rows], pool.index.products(vector, rows)])

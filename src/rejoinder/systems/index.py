@@ -21,6 +21,7 @@ from scipy import sparse
 
 from rejoinder.arrays import find
 from rejoinder.files import BadInputError, open_binary, read_parquet, write_atomically
+from rejoinder.systems.ranking import first_best
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
@@ -229,8 +230,11 @@ class Index:
         scores[self.removed()] = 0
         return scores
 
-    def nearest(self, vector: Floats, count: int, rescored: int = RESCORED) -> Rows:
-        """Return the rows with the largest products with a vector: those of like signs are compared exactly."""
+    def nearest(self, vector: Floats, count: int, rescored: int = RESCORED, place: Rows | None = None) -> Rows:
+        """Return the rows with the largest products with a vector: those of like signs are compared exactly.
+
+        Of equal ones those of the least place, by row, come first; without places, the first rows.
+        """
         code = _codes(vector[None])[:, 0]
         rows = np.concatenate(
             [
@@ -238,10 +242,7 @@ class Index:
                 for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
             ]
         )
-        products = self.products(vector, rows)
-        count = min(count, len(rows))
-        best = np.argpartition(-products, count - 1)[:count] if count else np.zeros(0, dtype=np.intp)
-        return rows[best[np.argsort(-products[best], kind="stable")]]
+        return rows[first_best(self.products(vector, rows), rows if place is None else place[rows], count)]
 
     def products(self, vector: Floats, rows: Rows) -> Floats:
         """Return the products of a vector with those of some rows."""

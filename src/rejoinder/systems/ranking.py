@@ -132,6 +132,14 @@ def best_columns(scores: NDArray[Any], count: int) -> Rows:
     return np.argpartition(-scores, count - 1, axis=1)[:, :count]
 
 
+def first_best(scores: NDArray[Any], place: Rows, count: int) -> Rows:
+    """Return where the best scores are, best first; of equal ones, those of the least place."""
+    kept = np.arange(len(scores))
+    if count < len(scores):
+        kept = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
+    return kept[np.lexsort((place[kept], -scores[kept]))][:count]
+
+
 def rank_by_products(
     task: SelectionTask, name: str, contexts: Vectors, options: Vectors, watch: Watch = unwatched
 ) -> SelectionRun:
