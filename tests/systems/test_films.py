@@ -261,11 +261,11 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
 
 def test_entities_that_share_a_symbol_have_one_of_their_own():
     from rejoinder.corpora.dictionary import Dictionary
-    from rejoinder.systems.embeddings import _own_symbols, _read
+    from rejoinder.systems.embeddings import _own_symbols, _symbols
 
     dictionary = Dictionary(Parser(["Drama", "drama", "Alien"]), ["is"])
     own = _own_symbols(dictionary)
     shared, alien, word = 0, 1, 2
     assert own.tolist() == [3, 4, -1]
-    found = _read(dictionary, own, ["Alien is Drama", "drama", "DRAMA", "nothing"])
+    found = _symbols(dictionary.parse(["Alien is Drama", "drama", "DRAMA", "nothing"]), own)
     assert found.lists() == [[alien, word, shared, 3], [shared, 4], [shared], []]

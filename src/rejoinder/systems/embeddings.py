@@ -1,16 +1,19 @@
 """Supervised embeddings (Dodge et al. 2016, section 3.2): contexts and options as sums of symbols' learned vectors."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import polars as pl
+import torch
 
 from rejoinder.corpora.dictionary import Dictionary, build_dictionary
+from rejoinder.corpora.entities import Parsed
 from rejoinder.corpora.ragged import Ints, Ragged, group
 from rejoinder.files import read_parquet, write_atomically
+from rejoinder.nn.embeddings import Embeddings as Bags
+from rejoinder.nn.embeddings import EmbeddingSettings, bags
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.film_world import FilmWorld, load_world, world_of
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
@@ -48,62 +51,56 @@ class Embeddings(SelectionSystem):
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn the vectors."""
-        from rejoinder.nn.embeddings import EmbeddingSettings
-
         self.world = world_of(lesson.train)
         texts = lesson.train.contexts()
         spoken = (texts[block] for block in blocks(len(texts), _BLOCK))
         self.dictionary = build_dictionary(self.world.parser, spoken)
         dev = lesson.train if lesson.dev is None else lesson.dev
-        own = _own_symbols(self.dictionary)
+        own, asked = _own_symbols(self.dictionary), self.dictionary.parse(dev.contexts())
         rows = {
-            "contexts": _read(self.dictionary, own, texts),
-            "options": _read(self.dictionary, own, lesson.train.options["text"]),
+            "contexts": _symbols(self.dictionary.parse(texts), own),
+            "options": _symbols(self.dictionary.parse(lesson.train.options["text"]), own),
             "correct": answers_of(lesson.train),
-            "dev_contexts": _read(self.dictionary, own, dev.contexts()),
-            "dev_options": _read(self.dictionary, own, dev.options["text"]),
+            "dev_contexts": _symbols(asked, own),
+            "dev_options": _symbols(self.dictionary.parse(dev.options["text"]), own),
             "dev_correct": answers_of(dev),
-            "dev_named": self._named_rows(dev),
+            "dev_named": self._named_rows(dev, asked),
         }
         arrays = {name: part.values for name, part in rows.items()} | {
             f"{name}_starts": part.starts for name, part in rows.items()
         }
-        self.network = EmbeddingSettings(
-            symbols=int(own.max(initial=len(self.dictionary) - 1)) + 1,
+        learner = "rejoinder.nn.embedding_learner:EmbeddingLearner"
+        networks = {"embeddings": Network(self._network(own), arrays)}
+        self.trained = train_networks(lesson, learner, self.settings.training, networks)["embeddings"]
+
+    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Answer every example."""
+        own, asked = _own_symbols(self.dictionary), self.dictionary.parse(task.contexts())
+        network = Bags(self._network(own))
+        load_trained(network, self.trained)
+
+        def laid(parsed: Parsed) -> tuple[torch.Tensor, torch.Tensor]:
+            rows = _symbols(parsed, own)
+            symbols, starts = bags(rows.values, rows.starts, np.arange(len(rows)))
+            return torch.from_numpy(symbols), torch.from_numpy(starts)
+
+        with torch.no_grad():
+            said, replied = network(laid(asked), laid(self.dictionary.parse(task.options["text"])))
+        run = rank_by_products(task, "supervised embeddings", said.numpy(), replied.numpy(), watch)
+        choices = run.choices.join(self._named(asked), on=["example", "option"], how="anti", maintain_order="left")
+        return msgspec.structs.replace(run, choices=choices)
+
+    def _network(self, own: Ints) -> EmbeddingSettings:
+        return EmbeddingSettings(
+            symbols=len(self.dictionary) + int((own >= 0).sum()),
             dimension=self.settings.dimension,
             dictionaries=self.settings.dictionaries,
             margin=self.settings.margin,
             negatives=self.settings.negatives,
             batch=self.settings.training.batch,
         )
-        learner = "rejoinder.nn.embedding_learner:EmbeddingLearner"
-        networks = {"embeddings": Network(self.network, arrays)}
-        self.trained = train_networks(lesson, learner, self.settings.training, networks)["embeddings"]
 
-    def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
-        """Answer every example."""
-        import torch
-
-        from rejoinder.nn.embeddings import Embeddings as Bags
-        from rejoinder.nn.embeddings import EmbeddingSettings, bags
-
-        own = _own_symbols(self.dictionary)
-        symbols = int(own.max(initial=len(self.dictionary) - 1)) + 1
-        network = Bags(EmbeddingSettings(symbols, self.settings.dimension, self.settings.dictionaries))
-        load_trained(network, self.trained)
-
-        def laid(texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
-            rows = _read(self.dictionary, own, texts)
-            symbols, starts = bags(rows.values, rows.starts, np.arange(len(rows)))
-            return torch.from_numpy(symbols), torch.from_numpy(starts)
-
-        with torch.no_grad():
-            said, replied = network(laid(task.contexts()), laid(task.options["text"].to_list()))
-        run = rank_by_products(task, "supervised embeddings", said.numpy(), replied.numpy(), watch)
-        choices = run.choices.join(self._named(task), on=["example", "option"], how="anti", maintain_order="left")
-        return msgspec.structs.replace(run, choices=choices)
-
-    def _named(self, task: SelectionTask) -> pl.DataFrame:
+    def _named(self, contexts: Parsed) -> pl.DataFrame:
         """Return the entities that contexts name: with one dictionary these are nearest, and they are no answers.
 
         With two dictionaries this is learned (appendix A), and what is named may be an answer.
@@ -111,17 +108,16 @@ class Embeddings(SelectionSystem):
         if self.settings.dictionaries > 1:
             return pl.DataFrame(schema={"example": pl.UInt32, "option": pl.String})
         parser = self.world.parser
-        parsed = parser.parse(task.contexts())
-        known = parsed.symbols >= 0
-        named = parser.members.take(parsed.symbols[known])
-        owners = np.repeat(np.arange(len(parsed)), np.diff(parsed.starts))[known]
+        known = contexts.symbols < parser.symbols  # the others are words
+        named = parser.members.take(contexts.symbols[known])
+        owners = np.repeat(np.arange(len(contexts)), np.diff(contexts.starts))[known]
         names = pl.Series(self.world.kb.entities).gather(named.values)
         return pl.DataFrame({"example": np.repeat(owners, named.lengths).astype(np.uint32), "option": names})
 
-    def _named_rows(self, task: SelectionTask) -> Ragged:
+    def _named_rows(self, task: SelectionTask, contexts: Parsed) -> Ragged:
         """Return the same as rows of the options."""
         rows = task.options.select(option="id").with_row_index("row")
-        named = self._named(task).join(rows, on="option", maintain_order="left")
+        named = self._named(contexts).join(rows, on="option", maintain_order="left")
         return group(named["example"].to_numpy().astype(np.int64), named["row"].to_numpy(), task.examples.height)
 
     def save(self, folder: Path) -> None:
@@ -147,9 +143,8 @@ def _own_symbols(dictionary: Dictionary) -> Ints:
     return own
 
 
-def _read(dictionary: Dictionary, own: Ints, texts: Sequence[str] | pl.Series) -> Ragged:
+def _symbols(parsed: Parsed, own: Ints) -> Ragged:
     """Return the symbols of texts; an entity that shares its symbol, if written exactly, adds its own."""
-    parsed = dictionary.parse(texts)
     symbols = np.column_stack([parsed.symbols, np.where(parsed.exact, own[parsed.entities], -1)]).ravel()
     kept = np.concatenate([[0], np.cumsum(symbols >= 0)])
     return Ragged(kept[2 * parsed.starts], symbols[symbols >= 0])
