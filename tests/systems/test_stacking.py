@@ -91,6 +91,12 @@ def test_softmax_within_groups():
     assert found == pytest.approx([*scipy_softmax([1, 2]), 1, *scipy_softmax([3, -5])])
 
 
+def test_rounded_shares_are_shares():
+    other = run_of([{"a": 10, "b": 20, "c": 30}])
+    exact, rounded = (fuse_scores([run_of([{"a": 0.9, "b": 0.09, "c": least}]), other]) for least in (0.01, 0.0101))
+    assert rounded.choices["score"].to_list() == pytest.approx(exact.choices["score"].to_list(), rel=1e-2)
+
+
 def test_the_one_choice_of_a_run_is_better_than_what_it_lacks():
     fused = fuse_scores([run_of([{"b": 0.99}]), run_of([{"a": 3, "b": 2, "c": 1}])])
     assert best(fused) == ["b"]
