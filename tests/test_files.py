@@ -8,6 +8,7 @@ import pytest
 
 from rejoinder.files import (
     BadInputError,
+    fingerprint,
     is_gzip,
     open_binary,
     read_lines,
@@ -168,3 +169,13 @@ def test_inputs_are_not_written_over(tmp_path):
 
 def test_messages_hold_nothing_that_steers_a_terminal():
     assert str(BadInputError("file", "no column \x1b[31mred\x07")) == "file: no column \ufffd[31mred\ufffd"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "tokenizer.json", "vocab.txt", "a.parquet"])
+def test_a_folder_is_known_by_its_tables_or_its_encoder(tmp_path, name):
+    (tmp_path / "notes.txt").write_text("not told from others")
+    found = []
+    for content in ("one", "two", "two"):
+        (tmp_path / name).write_text(content)
+        found.append(fingerprint(tmp_path))
+    assert found[0] != found[1] == found[2]

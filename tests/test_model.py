@@ -144,6 +144,18 @@ def test_a_folder_to_work_in_that_cannot_be_made_is_named(cli, tmp_path, save):
     assert (code, "file/work: cannot be written" in err) == (2, True), err
 
 
+@pytest.mark.parametrize(("work", "out"), [("w", "w/m"), ("m/w", "m"), ("m", "m"), ("w/../m/w", "m")])
+def test_work_and_model_do_not_lie_in_each_other(cli, tmp_path, work, out):
+    a_task(tmp_path / "train")
+    kept = tmp_path / "w" / "other.model"
+    assert cli("train", "bm25", "--task", tmp_path / "train", "--out", kept)[0] == 0
+    arguments = ("train", "tfidf", "--task", tmp_path / "train", "--work", tmp_path / work, "--out", tmp_path / out)
+    code, _, err = cli(*arguments)
+    assert (code, "name another --work" in err) == (2, True), err
+    assert load_model(kept)[0].recipe.name == "bm25"
+    assert {path.name for path in tmp_path.iterdir()} == {"train", "w"}
+
+
 def test_a_folder_of_something_else_is_no_place_to_work_in(cli, tmp_path, save):
     a_task(tmp_path / "train")
     (tmp_path / "mine").mkdir()

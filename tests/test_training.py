@@ -130,6 +130,18 @@ def test_training_stops_when_dev_no_longer_improves(work, monkeypatch):
     assert [entry["dev"] for entry in json.loads((folder / training.HISTORY).read_text())] == [0.1, 0.3, 0.2, 0.25]
 
 
+def test_matrices_decay_and_vectors_do_not(work):
+    found = []
+    for decay in (0.0, 5.0):
+        folder = work(str(decay), Training(epochs=20, batch=8, rate=1e-2, weight_decay=decay, patience=0))
+        train(folder)
+        network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1))
+        load_weights(network, folder / training.WEIGHTS)
+        found.append([part.abs().mean().item() for part in (network[3].weight, network[3].bias)])
+    assert found[1][0] < 0.8 * found[0][0]
+    assert found[1][1] > 0.9 * found[0][1]
+
+
 def test_a_broken_checkpoint_is_named(work):
     folder = work("a", SETTINGS)
     torch.save({"network": {}}, folder / "other.pt")

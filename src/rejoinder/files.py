@@ -128,11 +128,15 @@ def spare_inputs(out: Path, *inputs: Path | None) -> None:
         raise BadInputError(out, "is a folder; name a file to write")
 
 
+_TELLING = ("*.parquet", "*.safetensors", "*.bin", "tokenizer.json", "vocab.txt")
+"""What a folder is known by."""
+
+
 def fingerprint(*paths: Path) -> str:
-    """Return the first twelve digits of the contents' SHA-256; of a folder, that of its tables, or its weights."""
+    """Return the first twelve digits of the contents' SHA-256; of a folder, that of its tables, or its encoder."""
     digest = hashlib.sha256()
     for path in paths:
-        held = sorted([*path.glob("*.parquet"), *path.glob("*.safetensors")])
+        held = sorted(part for pattern in _TELLING for part in path.glob(pattern))
         for part in held if path.is_dir() else [path]:
             with open_binary(part) as file:
                 while chunk := file.read(1 << 20):

@@ -108,6 +108,8 @@ def train_model(
     the end. A folder in which something else was trained is refused, or emptied without `spare`.
     """
     spare = spare and work is not None
+    if work is not None and shared is None:
+        _expect_apart(work, out)
     system = make_system(given.recipe)
     for recipe in (given.recipe, *read_parts(given.recipe)):
         _check_sources(make_system(recipe), out)
@@ -333,6 +335,13 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _expect_apart(work: Path, out: Path) -> None:
+    """Refuse folders of which one lies in the other: either is emptied for something new."""
+    first, second = work.resolve(), out.resolve()
+    if first == second or first in second.parents or second in first.parents:
+        raise BadInputError(work, f"lies in {out}, or {out} in it; name another --work")
 
 
 def _spare_trained(work: Path, card: ModelCard) -> None:

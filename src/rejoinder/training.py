@@ -146,8 +146,9 @@ def accelerator(precision: str) -> Any:
         return _Plain()
     from accelerate import Accelerator
 
-    bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-    return Accelerator(mixed_precision="bf16" if precision == "bf16" or (precision == "auto" and bf16) else "no")
+    gpu = torch.cuda.is_available()
+    half = precision == "bf16" or (precision == "auto" and gpu and torch.cuda.is_bf16_supported())
+    return Accelerator(cpu=not gpu, mixed_precision="bf16" if half else "no")
 
 
 class _Plain:

@@ -107,6 +107,12 @@ def test_it_can_be_learned_where_every_example_has_an_answer(asked):
     assert calibration_error(of_none(system.predict(asked), asked.truth())) < 0.03
 
 
+def test_none_is_as_frequent_as_on_dev():
+    system = trained(task_of(1000, seed=1, without=0.5))
+    often = task_of(3001, seed=2, without=0.5)
+    assert calibration_error(of_none(system.predict(often), often.truth())) < 0.03
+
+
 @pytest.mark.parametrize("precision", [0.8, 0.95])
 def test_a_wanted_precision_is_kept(asked, precision):
     run = trained(task_of(2000, seed=1), precision=precision).predict(asked)

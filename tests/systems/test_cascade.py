@@ -96,6 +96,22 @@ def test_the_pool_is_encoded_once(cascade, tasks):
     assert cascade.parts[0].encoded == before
 
 
+def test_a_pool_is_not_encoded_for_a_dev_of_lists(tasks):
+    train, dev, test = tasks
+    cascade = trained([train, draw_lists(dev, 0), test])
+    assert not cascade.index.segments
+    assert cascade.parts[0].encoded < train.options.height
+    searched = cascade.predict(test)  # a pool is indexed when it is asked for
+    cascade.update_index(test)
+    assert cascade.predict(test).choices.equals(searched.choices)
+
+
+def test_examples_are_answered_in_blocks(cascade, tasks, monkeypatch):
+    whole = cascade.predict(tasks[2])
+    monkeypatch.setattr("rejoinder.systems.cascade._AT_ONCE", 7)
+    assert cascade.predict(tasks[2]).choices.equals(whole.choices)
+
+
 def test_a_changed_pool_is_searched_without_the_old_and_with_the_new(tasks):
     cascade, test = trained(tasks), tasks[2]
     added = pl.DataFrame({"id": ["new"], "text": [test.contexts()[0] + " indeed"]})

@@ -111,6 +111,51 @@ def test_merging_changes_nothing_but_the_folder(tmp_path):
     }
 
 
+def test_once_most_are_removed_the_others_are_written_anew(tmp_path):
+    index = Index(tmp_path)
+    add(index, list(range(100)))
+    add(index, list(range(100, 120)))
+    index.remove([f"o{number}" for number in range(59)])
+    assert (tmp_path / "1").is_dir()
+    index.remove([f"o{number}" for number in range(59, 110)])
+    for same in (index, Index.open(tmp_path)):
+        assert same.options()["id"].to_list() == [f"o{number}" for number in range(110, 120)]
+        assert not len(same.removed())
+        assert same.nearest(vectors_of([113])[0], 1).tolist() == [3]
+    index.remove([f"o{number}" for number in range(120)])
+    assert len(index) == len(Index.open(tmp_path)) == 0
+
+
+def test_as_many_are_found_as_are_asked_for(built):
+    query = vectors_of([5000])[0]
+    assert len(built.nearest(query, 2500, rescored=100)) == 2500
+    exact = np.argsort(-(query @ vectors_of(list(range(3000))).T))[:250]
+    assert len(set(built.nearest(query, 250, rescored=100)) & set(exact)) > 245
+
+
+def test_what_cannot_be_added_removes_nothing(tmp_path, complaint):
+    index = Index(tmp_path)
+    add(index, list(range(20)))
+    for options, vectors in ((options_of([5]), np.zeros((1, 5), np.float32)), (options_of([5, 5]), vectors_of([5, 5]))):
+        complaint(index.add, options, vectors, count_words(options["text"].to_list(), 0), instead=True)
+    index.remove(["o7"])
+    assert len(index) == len(Index.open(tmp_path)) == 19
+
+
+def test_rows_that_are_not_there_are_named(tmp_path, complaint):
+    index = Index(tmp_path)
+    add(index, list(range(20)))
+    index.remove(["o7"])
+    listed = (tmp_path / "index.json").read_text()
+    for row in (20, -1):
+        (tmp_path / "index.json").write_text(listed.replace("[7]", f"[{row}]"))
+        assert "index.json: removes what the index does not hold" in complaint(Index.open, tmp_path)
+    (tmp_path / "index.json").write_text(listed)
+    rows = np.load(tmp_path / "1" / "rows.npy")
+    np.save(tmp_path / "1" / "rows.npy", rows + 1)
+    assert "do not belong together" in complaint(Index.open, tmp_path)
+
+
 def test_an_index_in_memory_can_be_written(tmp_path):
     index = Index()
     add(index, list(range(100)))

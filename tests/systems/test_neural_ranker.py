@@ -165,6 +165,22 @@ def test_a_training_does_not_go_on_with_word_vectors_that_were_changed(tasks, tm
     assert "1 of" in cards[0].notes[0]
 
 
+def test_what_is_worth_telling_of_the_data_is_told_after_a_pause_too(tasks, tmp_path):
+    whole = trained(tasks, from_words("learned"), tmp_path / "whole")
+    with pytest.raises(Prepared):
+        trained(tasks, from_words("learned"), tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    assert trained(tasks, from_words("learned"), tmp_path / "model", work=tmp_path / "work").notes == whole.notes
+    assert "start from vectors (learned)" in whole.notes[0]
+
+
+def test_a_batch_of_one_has_no_other_replies(tasks, tmp_path):
+    with pytest.raises(UserError, match="batch is 1; expected more, or negatives"):
+        trained(tasks, recipe("dot", training=TRAINING | {"batch": 1}), tmp_path / "model")
+    trained(tasks, recipe("dot", negatives=3, training=TRAINING | {"batch": 1, "epochs": 2}), tmp_path / "model")
+    losses = [check["loss"] for check in json.loads((tmp_path / "model" / "history.json").read_text())]
+    assert losses[0] > losses[1] > 0
+
+
 def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp_path):
     (tmp_path / "vectors.txt").write_text("alsa 1 2 3\ngrub 2 3 4\n")
     with pytest.raises(UserError, match=r"vectors.txt: vectors of 3 numbers; expected 16, the recipe's embedding"):
@@ -267,7 +283,7 @@ def test_several_processes_train_stage_after_stage(tasks, tmp_path):
         "rejoinder.training",
         *folders,
     ]
-    found = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"ACCELERATE_USE_CPU": "true"})
+    found = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
     assert found.returncode == 0, found.stderr
     batches = math.ceil(tasks["train"][1].examples.height / TRAINING["batch"])
     for folder in folders:

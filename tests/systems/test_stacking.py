@@ -6,7 +6,16 @@ from sklearn.linear_model import LogisticRegression
 
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, learn_weights, softmax, stack
+from rejoinder.systems.stacking import (
+    fuse_ranks,
+    fuse_scores,
+    learn_stack,
+    learn_weights,
+    scale_of,
+    softmax,
+    stack,
+    strengths,
+)
 
 
 def run_of(scores):
@@ -95,6 +104,15 @@ def test_rounded_shares_are_shares():
     other = run_of([{"a": 10, "b": 20, "c": 30}])
     exact, rounded = (fuse_scores([run_of([{"a": 0.9, "b": 0.09, "c": least}]), other]) for least in (0.01, 0.0101))
     assert rounded.choices["score"].to_list() == pytest.approx(exact.choices["score"].to_list(), rel=1e-2)
+
+
+def test_shares_are_taken_by_their_logarithm_and_cosines_of_short_lists_are_not():
+    shares = run_of([{"a": 0.9, "b": 0.09, "c": 0.01}] * 3)
+    assert strengths(shares, scale_of(shares)).tolist() == pytest.approx(np.log([0.9, 0.09, 0.01] * 3))
+    cosines = run_of([{"a": 0.3, "b": 0.1, "c": 0.0}, {"a": 0.7, "b": 0.1, "c": 0.0}, {"a": 0.2, "b": 0.1, "c": 0.0}])
+    assert strengths(cosines, scale_of(cosines)) == pytest.approx(
+        cosines.choices["score"].to_numpy() / cosines.choices["score"].to_numpy().std()
+    )
 
 
 def test_the_one_choice_of_a_run_is_better_than_what_it_lacks():

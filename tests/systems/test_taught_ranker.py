@@ -64,6 +64,25 @@ def test_the_loss_leans_to_the_teacher(tasks, tmp_path):
     assert abs(plain - expected) > 0.01
 
 
+def test_a_teacher_has_no_say_of_what_is_right_as_well(tasks, tmp_path):
+    trained(tasks, recipe("dot"), tmp_path / "teacher")
+    with pytest.raises(Prepared):
+        trained(tasks, taught(tmp_path / "teacher", 1.0), tmp_path / "out", work=tmp_path / "w", prepare_only=True)
+    described = json.loads((tmp_path / "w" / "stage_1" / "learner.json").read_text())
+    learner = Ranking(described["settings"], tmp_path / "w" / "stage_1", 0, torch.device("cpu"))
+    rows, place = torch.arange(2), torch.tensor([0, 1])
+    options = learner.train.correct[torch.tensor([0, 1, 2])]
+    learner.train.correct_padded = torch.tensor([[options[0], options[2]], [options[1], -1]])
+    scores = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    opinion = learner.teacher(rows, options).numpy()
+    expected = np.mean([_cross_entropy(opinion[0, :2], [1.0, 2.0]), _cross_entropy(opinion[1], [1.0, 2.0, 3.0])])
+    assert learner._softmax_loss(scores, rows, options, place).item() == pytest.approx(expected, rel=1e-4)
+
+
+def _cross_entropy(opinion, scores):
+    return -(softmax(opinion) * log_softmax(scores)).sum()
+
+
 def test_a_teacher_is_trained_once_and_left_behind(tasks, tmp_path, monkeypatch):
     (tmp_path / "teacher.yaml").write_text(json.dumps(msgspec.to_builtins(recipe("bilinear"))))
     made = taught(tmp_path / "teacher.yaml", 0.5)

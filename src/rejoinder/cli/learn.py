@@ -193,9 +193,9 @@ def index(
     task: TaskPath,
     pool: Pool = None,
 ) -> None:
-    """Bring a model's index, or those of its parts, to what a task's pool holds.
+    """Bring a model's index to what a task's pool holds.
 
-    Only new options are encoded, others are kept or removed.
+    Only new options are encoded, others are kept or removed. A model that is made of cascades has an index for each.
 
     Not needed before `predict`, which encodes what the index has not; but then it does so each time.
     """

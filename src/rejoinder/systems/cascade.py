@@ -108,7 +108,7 @@ class Cascade(SelectionSystem):
         self.words = Bm25(self.settings.words)
         self.words.fit(lesson)
         self.index = Index()
-        for task in (lesson.train, lesson.dev):
+        for task in (lesson.train, lesson.dev) if pools(lesson.dev) else ():
             if pools(task):
                 self._add_missing(self.index, task, lesson.watch)
         pairs, features = self._candidates(lesson.dev, lesson.watch)
@@ -167,7 +167,7 @@ class Cascade(SelectionSystem):
                     parts.append((Pairs(np.full(len(rows), example), rows), scores))
                     advance(1)
         own = offered(task)
-        parts.append((own, self._offered_features(task, own, vectors, words)))
+        parts.append((own, self._offered_features(task, own, vectors, words, watch)))
         pairs = join_pairs([pairs for pairs, _ in parts])
         scores = np.concatenate([scores for _, scores in parts])
         order = np.argsort(pairs.example, kind="stable")
@@ -187,7 +187,7 @@ class Cascade(SelectionSystem):
         return pool.place[rows], np.column_stack([by_word[rows], pool.index.products(vector, rows)])
 
     def _offered_features(
-        self, task: SelectionTask, pairs: Pairs, vectors: NDArray[np.float32], words: sparse.csr_matrix
+        self, task: SelectionTask, pairs: Pairs, vectors: NDArray[np.float32], words: sparse.csr_matrix, watch: Watch
     ) -> Floats:
         if not len(pairs.row):
             return np.zeros((0, 2))
@@ -196,7 +196,7 @@ class Cascade(SelectionSystem):
         local = Pairs(pairs.example, row)
         weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
         by_word = pair_products(*same_columns(words, weights), local)
-        return np.column_stack([by_word, pair_products(vectors, self.encoder.encode_replies(texts), local)])
+        return np.column_stack([by_word, pair_products(vectors, self.encoder.encode_replies(texts, watch), local)])
 
     def _pool(self, task: SelectionTask, watch: Watch) -> Pool:
         """Return an index of the task's options; it is kept for the next task with the same ones."""

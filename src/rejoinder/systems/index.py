@@ -96,6 +96,7 @@ class Segment(msgspec.Struct, frozen=True):
             and self.codes.shape == codes
             and len(self.words) == words
             and len(self.rows) == len(self.weights) == entries
+            and _are_within(self.rows, self.options.height)
         )
 
     def word_scores(self, context: sparse.csr_matrix) -> Floats:
@@ -154,6 +155,9 @@ class Index:
             except msgspec.DecodeError as error:
                 raise BadInputError(folder / _LIST, f"damaged ({error})") from None
         index.segments = [Segment.load(folder / entry.name) for entry in index.list.segments]
+        for segment, entry in zip(index.segments, index.list.segments, strict=True):
+            if not _are_within(entry.removed, segment.options.height):
+                raise BadInputError(folder / _LIST, "removes what the index does not hold; build the index anew")
         return index
 
     def __len__(self) -> int:
@@ -183,10 +187,8 @@ class Index:
 
         Known ids are an error, or, with `instead`, are from now on what is added.
         """
-        if instead:
-            self._drop(options["id"].to_list())
-        held = self.options()["id"].gather(self.kept()) if self.segments else pl.Series([], dtype=pl.String)
-        again = options.filter(options["id"].is_in(held.implode()) | options["id"].is_duplicated())
+        known = self.options()["id"].gather(self.kept()) if self.segments and not instead else options["id"].head(0)
+        again = options.filter(options["id"].is_in(known.implode()) | options["id"].is_duplicated())
         if again.height:
             raise BadInputError(self.folder or "index", f"{again['id'][0]!r} is in the index already", field="id")
         if self.segments and vectors.shape[1] != self.segments[0].vectors.shape[1]:
@@ -194,14 +196,19 @@ class Index:
             raise BadInputError(
                 self.folder or "index", f"holds vectors of {width}, not of {vectors.shape[1]} components"
             )
-        self._append(Segment.of(options, vectors, weights))
+        segment = Segment.of(options, vectors, weights)
+        if instead:
+            self._drop(options["id"].to_list())
+        self._append(segment)
         if len(self.segments) > _MOST_SEGMENTS:
             self.merge()
         self._write()
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Remove options; return how many there were."""
+        """Remove options; return how many there were. Once most are gone, those that stay are written anew."""
         found = self._drop(ids)
+        if found and 0 < len(self) < len(self.removed()):
+            self.merge()
         self._write()
         return found
 
@@ -233,12 +240,13 @@ class Index:
     def nearest(self, vector: Floats, count: int, rescored: int = RESCORED, place: Rows | None = None) -> Rows:
         """Return the rows with the largest products with a vector: those of like signs are compared exactly.
 
+        At least ten times as many are compared as are asked for, or signs would decide.
         Of equal ones those of the least place, by row, come first; without places, the first rows.
         """
         code = _codes(vector[None])[:, 0]
         rows = np.concatenate(
             [
-                first + segment.near(code, entry.removed, rescored)
+                first + segment.near(code, entry.removed, max(rescored, 10 * count))
                 for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
             ]
         )
@@ -286,6 +294,10 @@ class Index:
 
 def _to_rows(_: type, value: object) -> Rows:
     return np.array(msgspec.convert(value, list[int]), dtype=np.intp)
+
+
+def _are_within(rows: NDArray[Any], size: int) -> bool:
+    return not len(rows) or (int(rows.min()) >= 0 and int(rows.max()) < size)
 
 
 def _codes(vectors: NDArray[Any]) -> NDArray[np.uint64]:

@@ -37,6 +37,8 @@ from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTa
 from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
+_NOTE = "note.txt"
+"""What is worth telling of the data, beside them: they may be prepared long before the model is written."""
 _COMPARED = 4096
 """Replies of a pool that are compared at once: poly-encoders make as many vectors of each context."""
 
@@ -71,6 +73,8 @@ class Stage:
             raise ValueError(f"hard is {self.hard} of {self.negatives} negatives: none; expected more of either")
         if self.loss == "binary" and self.negatives:
             raise ValueError("loss is binary, which takes one wrong reply of the batch; expected no negatives")
+        if self.has_towers and self.training.batch < 2 and not self.negatives:
+            raise ValueError("batch is 1; expected more, or negatives, for replies are told from others of a batch")
         if self.taught and (self.learn == "words" or self.loss == "binary"):
             raise ValueError("taught says how much of a softmax over replies is the teacher's; here is none")
 
@@ -156,8 +160,14 @@ class NeuralRanker(SelectionSystem):
         self._load(folders[-1], data)
 
     def _prepare_data(self, lesson: Lesson[SelectionTask], data: Path) -> None:
-        if (data / "ready").is_file():
-            return
+        ready = data / "ready"
+        if not ready.is_file():
+            self._tokenise(lesson, data)
+            ready.touch()
+        if (data / _NOTE).is_file():
+            self.notes.append((data / _NOTE).read_text())
+
+    def _tokenise(self, lesson: Lesson[SelectionTask], data: Path) -> None:
         encoder = self.settings.stages[0].network.encoder
         texts = Utterances()
         with lesson.watch("tokenising", None):
@@ -165,7 +175,7 @@ class NeuralRanker(SelectionSystem):
             if encoder.kind == "pretrained":
                 copy_encoder(pretrained_source(encoder.path), data / "encoder")
             else:
-                self._count_words(texts, data / "encoder", lesson.seed)
+                self._count_words(texts, data, lesson.seed)
             if lesson.dev is not None:
                 few = lesson.dev.examples.head(self.settings.dev_examples)
                 dev = draw_lists(msgspec.structs.replace(lesson.dev, examples=few), lesson.seed)
@@ -173,16 +183,16 @@ class NeuralRanker(SelectionSystem):
             training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
         if lesson.teacher is not None:
             training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))
-        (data / "ready").touch()
 
-    def _count_words(self, texts: Utterances, folder: Path, seed: int) -> None:
+    def _count_words(self, texts: Utterances, data: Path, seed: int) -> None:
         encoder = self.settings.stages[0].network.encoder
         vocabulary = WordVocabulary.count(texts.numbers, encoder)
-        vocabulary.save(folder)
+        vocabulary.save(data / "encoder")
         if encoder.words:
             vectors, known = vocabulary.vectors(encoder.words, encoder.embedding, texts.numbers, seed)
-            self.notes.append(f"{known:,} of {len(vocabulary.words):,} words start from vectors ({encoder.words})")
-            training.save_weights({WORD_VECTORS: torch.as_tensor(vectors)}, folder / training.WEIGHTS)
+            training.save_weights({WORD_VECTORS: torch.as_tensor(vectors)}, data / "encoder" / training.WEIGHTS)
+            note = f"{known:,} of {len(vocabulary.words):,} words start from vectors ({encoder.words})"
+            (data / _NOTE).write_text(note)
 
     def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:
         vocabulary = load_vocabulary(lesson.work / "data" / "encoder")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rejoinder.errors import UserError, expect_least
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import rank_by_products
-from rejoinder.systems.system import SelectionSystem
+from rejoinder.systems.system import SelectionSystem, existing
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -41,7 +41,7 @@ class SentenceEncoder(SelectionSystem):
         """Which encoder, and how much it reads."""
 
         path: str = "minilm"
-        """A folder in transformers' format, or a hub's name; minilm: all-MiniLM-L6-v2 from its package."""
+        """A folder with config.json, tokenizer.json and model.safetensors, or a hub's name; minilm comes packaged."""
         longest: int = 64
         """Tokens that are read, the first of an option, the last of a context; more did not help on Ubuntu's dev."""
         batch: int = 64
@@ -53,6 +53,10 @@ class SentenceEncoder(SelectionSystem):
     _model: Any = None
     _tokenizer: Any = None
     _folder: Path | None = None
+
+    def outside_sources(self) -> tuple[Path, ...]:
+        """Return the encoder's folder, where it is one."""
+        return existing(self.settings.path)
 
     @property
     def can_encode(self) -> bool:

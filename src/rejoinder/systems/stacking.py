@@ -17,6 +17,8 @@ Rows = NDArray[np.intp]
 _LEAST = 1e-9
 _OVER = 5e-3
 """How far a hundred shares that were rounded to four digits may be above their whole."""
+_UNDER = 0.5
+"""What shares come to in most examples, though the least may be left out; cosines of short lists come to less."""
 
 
 def align(runs: Sequence[SelectionRun], scales: Sequence[float]) -> pl.DataFrame:
@@ -47,7 +49,7 @@ def scale_of(run: SelectionRun) -> float:
     """Return the spread of a run's scores; 0: they are shares of a whole, which are taken by their logarithm."""
     scores = run.choices["score"].to_numpy()
     totals = run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy()
-    shares = (scores >= 0).all() and (totals <= 1 + _OVER).all()
+    shares = (scores >= 0).all() and (totals <= 1 + _OVER).all() and 2 * (totals > _UNDER).sum() >= len(totals)
     return 0.0 if shares else float(scores.std()) or 1.0
 
 
