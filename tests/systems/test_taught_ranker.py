@@ -44,12 +44,16 @@ def test_a_teacher_is_believed_as_far_as_the_recipe_says(tasks, tmp_path):
     assert not (tmp_path / "1.0" / "parts").exists()
 
 
-def test_the_loss_leans_to_the_teacher(tasks, tmp_path):
-    trained(tasks, recipe("dot"), tmp_path / "teacher")
+def taught_learner(tasks, folder, share):
+    trained(tasks, recipe("dot"), folder / "teacher")
     with pytest.raises(Prepared):
-        trained(tasks, taught(tmp_path / "teacher", 0.25), tmp_path / "out", work=tmp_path / "w", prepare_only=True)
-    described = json.loads((tmp_path / "w" / "stage_1" / "learner.json").read_text())
-    learner = Ranking(described["settings"], tmp_path / "w" / "stage_1", 0, torch.device("cpu"))
+        trained(tasks, taught(folder / "teacher", share), folder / "out", work=folder / "w", prepare_only=True)
+    described = json.loads((folder / "w" / "stage_1" / "learner.json").read_text())
+    return Ranking(described["settings"], folder / "w" / "stage_1", 0, torch.device("cpu"))
+
+
+def test_the_loss_leans_to_the_teacher(tasks, tmp_path):
+    learner = taught_learner(tasks, tmp_path, 0.25)
     rows = torch.arange(6)
     right = learner.train.correct[rows]
     assert len(set(right.tolist())) == len(right)
@@ -65,11 +69,7 @@ def test_the_loss_leans_to_the_teacher(tasks, tmp_path):
 
 
 def test_a_teacher_has_no_say_of_what_is_right_as_well(tasks, tmp_path):
-    trained(tasks, recipe("dot"), tmp_path / "teacher")
-    with pytest.raises(Prepared):
-        trained(tasks, taught(tmp_path / "teacher", 1.0), tmp_path / "out", work=tmp_path / "w", prepare_only=True)
-    described = json.loads((tmp_path / "w" / "stage_1" / "learner.json").read_text())
-    learner = Ranking(described["settings"], tmp_path / "w" / "stage_1", 0, torch.device("cpu"))
+    learner = taught_learner(tasks, tmp_path, 1.0)
     rows, place = torch.arange(2), torch.tensor([0, 1])
     options = learner.train.correct[torch.tensor([0, 1, 2])]
     learner.train.correct_padded = torch.tensor([[options[0], options[2]], [options[1], -1]])
