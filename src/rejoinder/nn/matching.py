@@ -250,7 +250,7 @@ class Esim(nn.Module):
     def _aligned(
         self, heard: Tensor, heard_mask: Tensor, turn: Tensor, said: Tensor, said_mask: Tensor, pair: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Align each of these turns with the reply beside it and enhance both (section 3.2), then compose them (3.3)."""
+        """Align each turn with the reply beside it and enhance both (section 3.2), then compose them (3.3)."""
         heard_own, heard_given = self._shares(heard)
         said_own, said_given = self._shares(said)
         heard, heard_own, heard_given, heard_mask = (part[turn] for part in (heard, heard_own, heard_given, heard_mask))
