@@ -1,7 +1,7 @@
 """A ready-made sentence encoder as a ranker: cosine of the context's vector with the option's, nothing learned."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -108,13 +108,10 @@ class SentenceEncoder(SelectionSystem):
         """Return each text's tokens, too many of them cut off at one end, between the two marks of the encoder."""
         first, *_, last = self._tokenizer.encode("a").ids
         kept = self.settings.longest - 2
-        found = []
-        for start in range(0, len(texts), _TOKENISED):
-            few = list(texts[start : start + _TOKENISED])
-            for encoding in self._tokenizer.encode_batch_fast(few, add_special_tokens=False):
-                numbers = encoding.ids
-                found.append([first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last])
-        return found
+        return [
+            [first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last]
+            for numbers in token_numbers(self._tokenizer, texts)
+        ]
 
     def _encode_batch(self, tokens: list[list[int]]) -> Vectors:
         import torch
@@ -157,6 +154,13 @@ class SentenceEncoder(SelectionSystem):
         if len(tokenizer.encode("a").ids) < 3:
             raise UserError(f"{source}: its tokeniser puts no marks around a text; expected one like BERT's")
         self._tokenizer, self._model = tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def token_numbers(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[int]]:
+    """Return the tokens of each text by a tokeniser of the tokenizers library, without marks around them."""
+    for start in range(0, len(texts), _TOKENISED):
+        few = list(texts[start : start + _TOKENISED])
+        yield from (encoded.ids for encoded in tokenizer.encode_batch_fast(few, add_special_tokens=False))
 
 
 def pretrained_source(path: str) -> str:

@@ -15,6 +15,7 @@ from rejoinder.files import BadInputError
 from rejoinder.nn.encoders import CHARACTERS, LONGEST_WORD, EncoderSettings
 from rejoinder.nn.sequences import Special
 from rejoinder.records import read_json
+from rejoinder.systems.sentence_encoder import token_numbers
 from rejoinder.systems.word_vectors import find_vectors, learn_vectors
 from rejoinder.text import tokens as split
 
@@ -142,18 +143,18 @@ class PretrainedVocabulary:
 
     def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
-        found = [ids for at in range(0, len(texts), 10_000) for ids in self._ids(list(texts[at : at + 10_000]))]
+        found = self._numbers(texts)
         offsets = np.cumsum([0, *map(len, found)])
         return TokenNumbers(np.fromiter(chain(*found), np.int32, int(offsets[-1])), offsets)
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
+    def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
         if not self.tokenizer.is_fast:
-            found: list[list[int]] = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+            found: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
             return found
         quick = self.tokenizer.backend_tokenizer  # asked directly: transformers makes an object of each text
         quick.no_truncation()
         quick.no_padding()
-        return [encoded.ids for encoded in quick.encode_batch_fast(texts, add_special_tokens=False)]
+        return list(token_numbers(quick, texts))
 
     def save(self, folder: Path) -> None:
         """Write the tokeniser's files."""
