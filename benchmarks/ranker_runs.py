@@ -34,7 +34,7 @@ SESSIONS, PARTIAL = 815, 5_000
 """As many advising sessions as in the paper, and how many partial conversations are made of them."""
 
 WORDS = {
-    ("ubuntu", 1): ("random", "unsaid", "tfidf", "bm25", "words"),
+    ("ubuntu", 1): ("random", "unsaid", "voice", "tfidf", "bm25", "words"),
     ("ubuntu", 2): ("bm25",),
     ("ubuntu", 4): ("random", "words", "words-or-none"),
     ("ubuntu", 5): ("words", "informed-words-without", "informed-words"),

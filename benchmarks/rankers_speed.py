@@ -26,6 +26,7 @@ from rejoinder.systems.index import Index
 from rejoinder.systems.retrieval import Bm25
 from rejoinder.systems.sentence_encoder import SentenceEncoder
 from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.voice import Voice
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import SelectionTask
 
@@ -206,8 +207,10 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
     cascade.parts = [SentenceEncoder(SentenceEncoder.Settings())]
     cascade.words = Bm25(Bm25.Settings())
     cascade.words.load(folder.parent)
+    cascade.voice = Voice(None)
+    cascade.voice.fit(Lesson(train=task, work=folder))
     cascade.index = Index.open(folder)
-    cascade.weights, cascade.rank_scale, cascade.rank_weights = np.ones(5), 1.0, np.ones(2)
+    cascade.weights, cascade.rank_scale, cascade.rank_weights = np.ones(6), 1.0, np.ones(2)
     reading = Cascade(Cascade.Settings(ranker="reader", reranked=READ))
     reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, reader]}
     asked = [msgspec.structs.replace(task, examples=task.examples.slice(number, 1)) for number in range(count)]

@@ -9,11 +9,12 @@ from tests.systems.small_networks import recipe
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
 from rejoinder.sample import irc
-from rejoinder.systems.cascade import Cascade, _looks
+from rejoinder.systems.cascade import Cascade, Texts
 from rejoinder.systems.index import Index
 from rejoinder.systems.ranking import draw_lists, offered, rank_by_products
-from rejoinder.systems.retrieval import Tfidf
+from rejoinder.systems.retrieval import Tfidf, said_already
 from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import SelectionTask
@@ -243,7 +244,7 @@ def test_it_is_saved_and_mapped(cascade, tasks, tmp_path):
     again = Cascade(cascade.settings)
     again.parts = cascade.parts
     again.load(tmp_path)
-    assert isinstance(again.index.segments[0].vectors, np.memmap)
+    assert isinstance(again.index.segments[0].vectors.base, np.memmap)
     assert again.predict(tasks[2]).choices.equals(cascade.predict(tasks[2]).choices)
 
 
@@ -259,7 +260,7 @@ def test_what_it_needs_is_said(cascade, tasks):
 def test_only_a_whole_turn_was_said_already():
     task = build_task([Cut((("a", "look at this"), ("b", " Look at WHAT")), ("ok",))], [("look", "look at what")], 3)
     texts = task.options["text"].to_list()
-    again = _looks(task, offered(task))[:, 0]
+    again = said_already(turns_of(task), task.options["text"], offered(task))
     rows = offered(task).row
     assert {texts[row]: said for row, said in zip(rows, again, strict=True)} == {"ok": 0, "look": 0, "look at what": 1}
 
@@ -283,10 +284,8 @@ def test_an_index_is_of_a_pool(tasks):
 
 def test_what_an_option_looks_like():
     task = build_task([Cut((("a", "hm"),), ("why? ",))], [("因为", "no")], 3)
-    looks = dict(
-        zip(task.options["text"], _looks(task, offered(task))[np.argsort(offered(task).row)].tolist(), strict=True)
-    )
-    assert looks == {"why? ": [0, 1, np.log1p(5)], "因为": [0, 0, np.log1p(2)], "no": [0, 0, np.log1p(2)]}
+    looks = dict(zip(task.options["text"], Texts.of(task.options["text"]).looks.tolist(), strict=True))
+    assert looks == {"why? ": [1, np.log1p(5)], "因为": [0, np.log1p(2)], "no": [0, np.log1p(2)]}
 
 
 def test_a_dev_that_teaches_no_weights_is_refused(tasks):
@@ -342,3 +341,27 @@ def test_the_index_of_a_part_is_brought_up_to_date(cli, save, tasks, tmp_path):
     assert cli("predict", tmp_path / "model", "--task", fewer, "--out", tmp_path / "run.json")[0] == 0
     assert cli("train", "bm25", "--task", tmp_path, "--out", tmp_path / "words")[0] == 0
     assert "bm25 searches no index" in cli("index", tmp_path / "words", "--task", fewer)[2]
+
+
+def test_it_hears_the_voice_of_who_will_reply_in_lists_and_in_pools():
+    """All say the same words, half of them with a capital and a stop: nothing else tells the right options."""
+    rng = np.random.default_rng(3)
+    names = [f"disk{number}" for number in range(40)]
+    cuts = []
+    for _ in range(120):
+        neat, other = rng.random(2) < 0.5
+        drawn = zip(rng.choice(names, 3), (neat, other, neat), strict=True)
+        said = [f"{name.capitalize()}." if tidy else name for name, tidy in drawn]
+        cuts.append(Cut(tuple(zip("aba", said, strict=True))[:2], (said[2],)))
+    every = [text for name in names for text in (name, f"{name.capitalize()}.")]
+    pooled = [build_pool_task(part, every) for part in (cuts[:50], cuts[50:90], cuts[90:])]
+    listed = [build_task(part, [(text,) for text in every], 20, seed=1) for part in (cuts[:50], cuts[50:90], cuts[90:])]
+    for tasks in (pooled, listed):
+        cascade = trained(tasks)
+        assert cascade.weights[-1] > 0.3
+        run, task = cascade.predict(tasks[2]), tasks[2]
+        texts = run.choices.join(task.options.unique("id"), left_on="option", right_on="id", maintain_order="left")
+        best = texts.group_by("example", maintain_order=True).head(5)
+        neat = [cut.turns[0][1].endswith(".") for cut in cuts[90:]]
+        alike = best["text"].str.ends_with(".").to_numpy() == np.array(neat)[best["example"].to_numpy()]
+        assert alike.mean() > 0.9

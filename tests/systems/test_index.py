@@ -54,7 +54,7 @@ def test_it_finds_words(built):
 
 
 def test_it_is_mapped_and_about_as_large_as_its_vectors(built):
-    assert all(isinstance(segment.vectors, np.memmap) for segment in built.segments)
+    assert all(isinstance(segment.vectors.base, np.memmap) for segment in built.segments)
     size = sum(path.stat().st_size for path in built.folder.rglob("*.npy"))
     assert size < 1.5 * 3000 * WIDTH * 2
 

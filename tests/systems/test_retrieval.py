@@ -11,8 +11,9 @@ from rejoinder.measures.selection import score
 from rejoinder.model import Assignment, load_model, predict, train_model
 from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
-from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, _count_each_once, turns_of
+from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, _count_each_once
 from rejoinder.systems.system import Lesson
+from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words, split_words
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
@@ -69,7 +70,7 @@ def test_an_example_without_options_ranks_the_pool_as_one_with_all_of_them_does(
 
 
 def test_tfidf_is_scikit_learns_cosine(task):
-    texts, _, _ = turns_of(task)
+    texts = turns_of(task).texts
     peer = TfidfVectorizer(token_pattern=r"(?u)\w+", sublinear_tf=False)
     peer.fit([*task.options["text"].to_list(), *texts])
     run = trained(Tfidf, task, **PLAIN).predict(once(task))

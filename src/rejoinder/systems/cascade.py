@@ -31,6 +31,8 @@ from rejoinder.systems.retrieval import Bm25, said_already
 from rejoinder.systems.sentence_encoder import Encoder
 from rejoinder.systems.stacking import is_correct, learn_order, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
+from rejoinder.systems.turns import Turns, turns_of
+from rejoinder.systems.voice import Marks, Voice, marks_of
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -42,6 +44,21 @@ _AT_ONCE = 1000
 """Examples whose candidates are held in memory together."""
 
 
+class Texts(msgspec.Struct, frozen=True):
+    """What a task's options look like in any context, by row."""
+
+    looks: Floats
+    """Whether each is a question, and how long it is."""
+    marks: Marks
+    """How each is written."""
+
+    @classmethod
+    def of(cls, texts: pl.Series) -> "Texts":
+        """Look at texts."""
+        asks = texts.str.strip_chars_end().str.ends_with("?").to_numpy()
+        return cls(np.column_stack([asks, np.log1p(texts.str.len_chars().to_numpy())]), marks_of(texts))
+
+
 class Pool(msgspec.Struct):
     """An index that holds a task's options, and where each of its rows is among them."""
 
@@ -49,6 +66,7 @@ class Pool(msgspec.Struct):
     index: Index
     place: NDArray[np.intp]
     """By row of the index, the row of the task's option; -1: removed."""
+    texts: Texts
 
 
 class Cascade(SelectionSystem):
@@ -71,6 +89,7 @@ class Cascade(SelectionSystem):
             expect_least(self, found=1, reranked=2)
 
     words: Bm25
+    voice: Voice
     weights: Floats
     rank_scale: float
     rank_weights: Floats
@@ -105,8 +124,9 @@ class Cascade(SelectionSystem):
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Index the pool, and learn on dev how much words, meaning and the ranker weigh."""
         assert lesson.dev is not None
-        self.words = Bm25(self.settings.words)
+        self.words, self.voice = Bm25(self.settings.words), Voice(None)
         self.words.fit(lesson)
+        self.voice.fit(lesson)
         self.index = Index()
         for task in (lesson.train, lesson.dev) if pools(lesson.dev) else ():
             if pools(task):
@@ -116,7 +136,7 @@ class Cascade(SelectionSystem):
         self.weights = learn_order(features, pairs.example, is_correct(table, correct))
         self.rank_scale, self.rank_weights = 0.0, np.zeros(2)
         if self.settings.ranker is not None:
-            best = self._best(with_shares(table, features @ self.weights))
+            best = _best_first(with_shares(table, features @ self.weights), self.settings.reranked)
             run = self._ask_ranker(lesson.dev, best, lesson.watch)
             self.rank_scale = scale_of(run)
             opinions = self._opinions(best, run)
@@ -127,20 +147,18 @@ class Cascade(SelectionSystem):
         parts = []
         for start in range(0, task.examples.height, _AT_ONCE):
             few = msgspec.structs.replace(task, examples=task.examples.slice(start, _AT_ONCE))
-            parts.append(self._answer(few, watch).with_columns(pl.col("example") + pl.lit(start, pl.UInt32)))
+            answers = self._answer(few, watch)
+            parts.append(answers.with_columns(pl.col("example") + pl.lit(start, pl.UInt32)) if start else answers)
         return SelectionRun("cascade", pl.concat(parts))
 
     def _answer(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
         pairs, features = self._candidates(task, watch)
         ranked = with_shares(_table(task, pairs), features @ self.weights)
         if self.settings.ranker is not None:
-            best = self._best(ranked)
+            best = _best_first(ranked, self.settings.reranked)
             opinions = self._opinions(best, self._ask_ranker(task, best, watch))
             ranked = _redistributed(ranked, with_shares(best, opinions @ self.rank_weights))
-        ranked = ranked.sort("example", "score", descending=[False, True], maintain_order=True)
-        if not task.examples["options"].null_count():
-            return ranked
-        return ranked.group_by("example", maintain_order=True).head(KEPT)
+        return _best_first(ranked, KEPT if task.examples["options"].null_count() else len(ranked))
 
     def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
         """Bring the index to what a task's pool holds; return how many options were added and removed.
@@ -157,7 +175,8 @@ class Cascade(SelectionSystem):
     def _candidates(self, task: SelectionTask, watch: Watch) -> tuple[Pairs, Floats]:
         """Return the options worth a look, by example, and what is known of each."""
         vectors = self.encoder.encode_contexts(task, watch)
-        words = self.words.weigh_contexts(task)
+        turns = turns_of(task)
+        words = self.words.weigh_contexts(turns)
         parts: list[tuple[Pairs, Floats]] = []
         for examples, size in pools(task):
             pool = self._pool(task, watch)
@@ -172,7 +191,7 @@ class Cascade(SelectionSystem):
         scores = np.concatenate([scores for _, scores in parts])
         order = np.argsort(pairs.example, kind="stable")
         pairs = Pairs(pairs.example[order], pairs.row[order])
-        return pairs, np.column_stack([scores[order], _looks(task, pairs)])
+        return pairs, np.column_stack([scores[order], self._looks(task, turns, pairs)])
 
     def _search(
         self, pool: Pool, vector: NDArray[np.float32], words: sparse.csr_matrix, size: int
@@ -198,6 +217,16 @@ class Cascade(SelectionSystem):
         by_word = pair_products(*same_columns(words, weights), local)
         return np.column_stack([by_word, pair_products(vectors, self.encoder.encode_replies(texts, watch), local)])
 
+    def _looks(self, task: SelectionTask, turns: Turns, pairs: Pairs) -> Floats:
+        """Return what options look like: said already in the context, a question, how long, in the replier's voice."""
+        if self.pool is not None and self.pool.options is task.options:
+            place, texts = pairs.row, self.pool.texts
+        else:
+            used, place = np.unique(pairs.row, return_inverse=True)
+            texts = Texts.of(task.options["text"].gather(used))
+        voice = pair_products(self.voice.weigh_contexts(turns), texts.marks, Pairs(pairs.example, place))
+        return np.column_stack([said_already(turns, task.options["text"], pairs), texts.looks[place], voice])
+
     def _pool(self, task: SelectionTask, watch: Watch) -> Pool:
         """Return an index of the task's options; it is kept for the next task with the same ones."""
         if self.pool is None or self.pool.options is not task.options:
@@ -207,7 +236,7 @@ class Cascade(SelectionSystem):
             place = held.options().join(rows, on="id", how="left", maintain_order="left")["place"].fill_null(-1)
             places = place.to_numpy().astype(np.intp)
             places[held.removed()] = -1
-            self.pool = Pool(task.options, held, places)
+            self.pool = Pool(task.options, held, places, Texts.of(task.options["text"]))
         return self.pool
 
     def _fit_to(self, index: Index, task: SelectionTask, watch: Watch) -> int:
@@ -229,10 +258,6 @@ class Cascade(SelectionSystem):
             index.add(options, vectors, weights, instead=True)  # the text of an id may have changed
         return options.height
 
-    def _best(self, ranked: pl.DataFrame) -> pl.DataFrame:
-        ordered = ranked.sort("example", "score", descending=[False, True], maintain_order=True)
-        return ordered.group_by("example", maintain_order=True).head(self.settings.reranked)
-
     def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
         """Let the other ranker rank each example's best."""
         run: SelectionRun = self.parts[1].predict(narrowed(task, best), watch)
@@ -247,6 +272,7 @@ class Cascade(SelectionSystem):
     def save(self, folder: Path) -> None:
         """Write the index and what was learned."""
         self.words.save(folder)
+        self.voice.save(folder)
         self.index.save(folder / _INDEX)
         write_arrays(
             folder / _WEIGHTS,
@@ -255,25 +281,26 @@ class Cascade(SelectionSystem):
 
     def load(self, folder: Path) -> None:
         """Map the index and read what was learned."""
-        self.words = Bm25(self.settings.words)
+        self.words, self.voice = Bm25(self.settings.words), Voice(None)
         self.words.load(folder)
+        self.voice.load(folder)
         self.index = Index.open(folder / _INDEX)
         learned = read_arrays(folder / _WEIGHTS, ("weights", "rank_weights", "rank_scale"))
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
         self.rank_scale = float(learned["rank_scale"])
 
 
-def _looks(task: SelectionTask, pairs: Pairs) -> Floats:
-    """Return what options look like: said already in the context, a question, how long."""
-    used, place = np.unique(pairs.row, return_inverse=True)
-    texts = task.options["text"].gather(used)
-    asks = texts.str.strip_chars_end().str.ends_with("?").to_numpy()
-    length = np.log1p(texts.str.len_chars().to_numpy())
-    return np.column_stack([said_already(task, pairs), asks[place], length[place]])
-
-
 def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:
     return pl.DataFrame({"example": pairs.example.astype(np.uint32), "option": task.options["id"].gather(pairs.row)})
+
+
+def _best_first(ranked: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Put each example's options in order, and keep so many of the best."""
+    example, score = ranked["example"].to_numpy(), ranked["score"].to_numpy()
+    order = np.lexsort((-score, example))
+    starts = np.flatnonzero(np.diff(example[order].astype(np.int64), prepend=-1))
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    return ranked[order[place < most]]
 
 
 def _redistributed(ranked: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import answers_of, blocks, rank_by_products
 from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.system import Lesson
+from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import Matrix, count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Advance, Watch, unwatched
@@ -52,13 +53,13 @@ class Exchanges(Tfidf):
         answers = answers_of(lesson.train)
         texts = lesson.train.options["text"].gather(answers.values).to_list()
         said = [" ".join(texts[start:end]) for start, end in pairwise(answers.starts.tolist())]
-        self.messages = self.weigh_contexts(lesson.train)
+        self.messages = self.weigh_contexts(turns_of(lesson.train))
         self.replies = self.weigh_options(count_words(said, self.settings.stem))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
         options = self.weigh_options(count_words(task.options["text"].to_list(), self.settings.stem))
-        asked = self.weigh_contexts(task)
+        asked = self.weigh_contexts(turns_of(task))
         query = self.settings.message * asked
         if self.settings.feedback:
             with watch("looking for similar messages", asked.shape[0]) as advance:

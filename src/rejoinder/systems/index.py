@@ -320,7 +320,7 @@ def _by_option(segment: Segment) -> sparse.csr_matrix:
 
 def _map(path: Path) -> NDArray[Any]:
     try:
-        found: NDArray[Any] = np.load(path, mmap_mode="r")
+        found: NDArray[Any] = np.load(path, mmap_mode="r").view(np.ndarray)  # as mapped, and quicker to cut
     except FileNotFoundError:
         raise BadInputError(path, "no such file; the index is not whole") from None
     except (ValueError, OSError, EOFError) as error:

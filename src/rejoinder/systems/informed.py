@@ -14,9 +14,10 @@ from rejoinder.files import read_parquet
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
 from rejoinder.systems.ranking import Pairs, pair_products, rows_of
-from rejoinder.systems.retrieval import Tfidf, turns_of
+from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.stacking import is_correct, learn_order, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
+from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -100,7 +101,7 @@ class Informed(SelectionSystem):
             raise UserError(f"{task.knowledge}: holds no pages of knowledge; expected the columns title, text")
         texts = [title + " " + text[:READ] for title, text in pages.select("title", "text").iter_rows()]
         weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
-        return Pages.of(pages, weights, turns_of(task)[0])
+        return Pages.of(pages, weights, turns_of(task).texts)
 
     def _features(self, task: SelectionTask, run: SelectionRun) -> Floats:
         """Return what is known of each choice: the ranker's opinion, and the pages'."""
@@ -113,7 +114,7 @@ class Informed(SelectionSystem):
         return np.column_stack([opinion, self._knowledge(task, task.options["text"].gather(used).to_list(), pairs)])
 
     def _knowledge(self, task: SelectionTask, options: list[str], pairs: Pairs) -> Floats:
-        said = self.words.weigh_contexts(task)
+        said = self.words.weigh_contexts(turns_of(task))
         offered = self.words.weigh_options(count_words(options, self.settings.words.stem))
         named, offered_named = self.pages.named(task.contexts()), self.pages.named(options)
         about = named + self.pages.about(said, self.settings.pages)

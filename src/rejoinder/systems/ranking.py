@@ -38,6 +38,8 @@ class Pairs(NamedTuple):
 
 def offered(task: SelectionTask) -> Pairs:
     """Return every example with each of its own options; those that choose from the pool have none."""
+    if task.examples["options"].null_count() == task.examples.height:
+        return Pairs(np.zeros(0, np.intp), np.zeros(0, np.intp))
     own = task.examples["options"].list.len().fill_null(0).to_numpy().astype(np.intp)
     rows = task.examples["options"].explode(empty_as_null=False, keep_nulls=False).to_numpy().astype(np.intp)
     return Pairs(np.repeat(np.arange(task.examples.height), own), rows)

@@ -15,6 +15,7 @@ from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import KEPT, Pairs, join_pairs, offered, pools, rank_by_products, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
+from rejoinder.systems.turns import Turns, turns_of
 from rejoinder.systems.words import Matrix, WordStatistics, count_words, lengths, with_values
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -70,7 +71,7 @@ class Unsaid(SelectionSystem):
         """Answer every example."""
         self._expect_options(task)
         pairs = offered(task)
-        return to_run(task, "unsaid", pairs, 1.0 - said_already(task, pairs))
+        return to_run(task, "unsaid", pairs, 1.0 - said_already(turns_of(task), task.options["text"], pairs))
 
 
 class WordSystem(SelectionSystem):
@@ -84,22 +85,21 @@ class WordSystem(SelectionSystem):
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn from the training turns and options how rare each word is."""
-        texts = [*lesson.train.options["text"].to_list(), *turns_of(lesson.train)[0]]
+        texts = [*lesson.train.options["text"].to_list(), *turns_of(lesson.train).texts]
         self.statistics = WordStatistics.of(_count_each_once(texts, self.settings.stem))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
         options = self.weigh_options(count_words(task.options["text"].to_list(), self.settings.stem))
-        return rank_by_products(task, self.name, self.weigh_contexts(task), options, watch)
+        return rank_by_products(task, self.name, self.weigh_contexts(turns_of(task)), options, watch)
 
-    def weigh_contexts(self, task: SelectionTask) -> Matrix:
+    def weigh_contexts(self, turns: Turns) -> Matrix:
         """Return the weights of the words of every example's context."""
-        texts, example, age = turns_of(task)
-        counts = _count_each_once(texts, self.settings.stem)
-        recency = np.repeat(self.settings.recency**age, np.diff(counts.indptr))
+        counts = _count_each_once(turns.texts, self.settings.stem)
+        recency = np.repeat(self.settings.recency**turns.age, np.diff(counts.indptr))
         # an example's turns are rows that follow each other, and become one
-        ends = counts.indptr[np.searchsorted(example, np.arange(task.examples.height + 1))]
-        said = sparse.csr_matrix((counts.data * recency, counts.indices, ends), (task.examples.height, counts.shape[1]))
+        ends = counts.indptr[np.searchsorted(turns.example, np.arange(turns.examples + 1))]
+        said = sparse.csr_matrix((counts.data * recency, counts.indices, ends), (turns.examples, counts.shape[1]))
         said.sum_duplicates()
         said.eliminate_zeros()  # of turns that count for nothing
         return self.weigh_said(said)
@@ -189,14 +189,13 @@ class Bm25(WordSystem):
         return with_values(counts, counts.data * (k1 + 1) / (counts.data + k1 * (1 - b + b * relative)))
 
 
-def said_already(task: SelectionTask, pairs: Pairs) -> NDArray[np.bool_]:
+def said_already(turns: Turns, options: pl.Series, pairs: Pairs) -> NDArray[np.bool_]:
     """Say which options repeat a turn of their context word for word."""
-    turns, example, _ = turns_of(task)
-    said: list[set[str]] = [set() for _ in range(task.examples.height)]
-    for number, turn in zip(example.tolist(), turns, strict=True):
+    said: list[set[str]] = [set() for _ in range(turns.examples)]
+    for number, turn in zip(turns.example.tolist(), turns.texts, strict=True):
         said[number].add(turn.strip().lower())
     used, place = np.unique(pairs.row, return_inverse=True)
-    option = [text.strip().lower() for text in task.options["text"].gather(used).to_list()]
+    option = [text.strip().lower() for text in options.gather(used).to_list()]
     asked = zip(pairs.example.tolist(), place.tolist(), strict=True)
     return np.fromiter((option[text] in said[number] for number, text in asked), bool, len(place))
 
@@ -206,12 +205,3 @@ def _count_each_once(texts: list[str], stem: int) -> Matrix:
     places: dict[str, int] = {}
     rows = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.intp, len(texts))
     return count_words(list(places), stem)[rows]
-
-
-def turns_of(task: SelectionTask) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:
-    """Return all turns' texts, the number of each one's example, and how many turns came after it."""
-    sizes = task.examples["turns"].list.len().to_numpy().astype(np.intp)
-    said = pl.col("turns").explode(empty_as_null=False).struct.field("text").fill_null("")
-    texts = task.examples.select(said).to_series().to_list()
-    example = np.repeat(np.arange(len(sizes)), sizes)
-    return texts, example, np.cumsum(sizes)[example] - 1 - np.arange(len(texts))

@@ -160,7 +160,7 @@ def softmax(logits: Floats, starts: Rows) -> Floats:
 def with_shares(table: pl.DataFrame, logits: Floats) -> pl.DataFrame:
     """Return the options with shares of each example's whole as scores."""
     starts = np.flatnonzero(np.diff(table["example"].to_numpy().astype(np.int64), prepend=-1))
-    return table.select("example", "option").with_columns(score=pl.Series(softmax(logits, starts)))
+    return pl.DataFrame([table["example"], table["option"], pl.Series("score", softmax(logits, starts))])
 
 
 def _sorted(name: str, table: pl.DataFrame) -> SelectionRun:

@@ -128,6 +128,7 @@ AnySystem = SelectionSystem | JudgementSystem
 SYSTEMS = {
     "random": "rejoinder.systems.retrieval:Random",
     "unsaid": "rejoinder.systems.retrieval:Unsaid",
+    "voice": "rejoinder.systems.voice:Voice",
     "tfidf": "rejoinder.systems.retrieval:Tfidf",
     "bm25": "rejoinder.systems.retrieval:Bm25",
     "ensemble": "rejoinder.systems.ensemble:Ensemble",

@@ -1,0 +1,32 @@
+"""The turns of all contexts of a task, laid end to end."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rejoinder.tasks.selection import SelectionTask
+
+
+class Turns(NamedTuple):
+    """All turns of all contexts, one after the other."""
+
+    examples: int
+    """How many contexts there are; some may have no turn."""
+    texts: list[str]
+    speakers: list[str | None]
+    example: NDArray[np.intp]
+    """The number of its context."""
+    age: NDArray[np.intp]
+    """How many turns came after it."""
+
+
+def turns_of(task: SelectionTask) -> Turns:
+    """Return the turns of a task."""
+    sizes = task.examples["turns"].list.len().to_numpy().astype(np.intp)
+    turn = pl.col("turns").explode(empty_as_null=False).struct
+    said = task.examples.select(turn.field("text").fill_null(""), turn.field("speaker"))
+    example = np.repeat(np.arange(len(sizes)), sizes)
+    age = np.cumsum(sizes)[example] - 1 - np.arange(said.height)
+    return Turns(task.examples.height, said["text"].to_list(), said["speaker"].to_list(), example, age)
