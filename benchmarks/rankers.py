@@ -150,10 +150,9 @@ def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
             aim = f"R@1 at least 1.10 times that of MiniLM by {PEER}' trainer, on {encoder}"
             goals.append(Goal(aim, f"{ratio:.3f}", ratio >= 1.1))
     speeds = _speeds()
-    if speeds:
-        timed = speeds[-1]
+    for timed in speeds:
         ratio = timed["rejoinder"] / timed[PEER]
-        aim = f"training of {timed['epochs']} epochs at least 5 times as fast as {PEER}' trainer"
+        aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
         goals.append(Goal(aim, f"{ratio:.2f}", ratio >= 5))
     if "minilm" in second.measures[0].scores.runs:
         ratio = _best(second, "R@10") / _of(second, "R@10", "minilm")

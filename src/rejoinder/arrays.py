@@ -26,7 +26,7 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDA
         with path.open("rb") as opened, np.load(opened) as file:
             return {name: file[name] for name in names or file.files}
     except FileNotFoundError:
-        raise BadInputError(path, "no such file; the model is not whole") from None
+        raise BadInputError(path, "no such file; the model is not whole, or an old one: train it anew") from None
     except Exception as error:  # whatever zip and pickle make of a damaged file
         raise BadInputError(path, f"damaged ({error})") from None
 

@@ -12,6 +12,7 @@ from rejoinder.systems.abstain import Abstain
 from rejoinder.systems.ensemble import Ensemble
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf
 from rejoinder.systems.system import Lesson
+from rejoinder.systems.voice import Voice
 from rejoinder.tasks.ubuntu import UbuntuPlan, build_subtasks
 from rejoinder.tasks.ubuntu_logs import find_logs, gather
 
@@ -54,6 +55,15 @@ def words(tasks, subtask):
 def test_words_find_a_good_part_of_the_replies(tasks):
     assert ranked(Random(Random.Settings()), tasks, 1, "R@10") < 0.2
     assert ranked(words(tasks, 1), tasks, 1, "R@10") > 0.35
+
+
+def test_people_go_on_writing_as_they_did(tasks):
+    many, voice = tasks[1, "train"], Voice(None)  # learned from few, for test has hardly any who spoke before
+    voice.fit(Lesson(train=tasks[1, "dev"], work=Path("unused")))
+    found = score(voice.predict(many), many.truth(), ["R@50"])["R@50"]
+    spoke = (many.examples["turns"].list.len() > 1).to_numpy()
+    assert found[spoke].mean() > 0.6  # by chance half of them
+    assert found[~spoke].mean() < 0.55
 
 
 def test_a_pool_is_searched(tasks):

@@ -11,7 +11,7 @@ from rejoinder.measures.selection import score
 from rejoinder.sample import irc
 from rejoinder.systems.cascade import Cascade, Texts
 from rejoinder.systems.index import Index
-from rejoinder.systems.ranking import draw_lists, offered, rank_by_products
+from rejoinder.systems.ranking import Pairs, draw_lists, offered, rank_by_products
 from rejoinder.systems.retrieval import Tfidf, said_already
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.turns import turns_of
@@ -283,9 +283,30 @@ def test_an_index_is_of_a_pool(tasks):
 
 
 def test_what_an_option_looks_like():
-    task = build_task([Cut((("a", "hm"),), ("why? ",))], [("因为", "no")], 3)
+    task = build_task([Cut((("a", "hm"),), ("why? ",))], [("为何？", "no")], 3)
     looks = dict(zip(task.options["text"], Texts.of(task.options["text"]).looks.tolist(), strict=True))
-    assert looks == {"why? ": [1, np.log1p(5)], "因为": [0, np.log1p(2)], "no": [0, np.log1p(2)]}
+    assert looks == {"why? ": [1, np.log1p(5)], "为何？": [1, np.log1p(3)], "no": [0, np.log1p(2)]}
+
+
+def test_looks_are_those_of_the_options_whether_a_pool_is_held_or_not(cascade, tasks):
+    test = msgspec.structs.replace(tasks[2], examples=tasks[2].examples.head(3))
+    pairs = Pairs(np.array([0, 0, 1, 2]), np.array([7, 3, 5, 3]))
+    cascade.predict(test)
+    held = cascade._looks(test, turns_of(test), pairs)
+    again = msgspec.structs.replace(test, options=test.options.clone())
+    assert cascade.pool.options is not again.options
+    assert np.array_equal(held, cascade._looks(again, turns_of(again), pairs))
+    texts = test.options["text"].gather(pairs.row).to_list()
+    assert held[:, 1].tolist() == [text.rstrip().endswith("?") for text in texts]
+    assert held[:, 2] == pytest.approx([np.log1p(len(text)) for text in texts])
+
+
+def test_nothing_is_learned_of_a_voice_that_dev_does_not_hear(tasks):
+    train, dev, test = (draw_lists(task, 0) for task in tasks)
+    few = dev.examples.with_columns(pl.col("turns").list.tail(1))
+    silent = trained([train, msgspec.structs.replace(dev, examples=few), test])
+    assert silent.weights[-1] == 0
+    assert trained([train, dev, test]).weights[-1] != 0
 
 
 def test_a_dev_that_teaches_no_weights_is_refused(tasks):

@@ -125,3 +125,12 @@ def test_a_stack_learns_nothing_from_lists_of_one():
     correct = pl.DataFrame({"example": [0, 1], "option": ["a", "b"]}, schema_overrides={"example": pl.UInt32})
     with pytest.raises(UserError, match="dev teaches no weights"):
         learn_stack([alone, alone], correct)
+
+
+def test_of_what_is_the_same_for_all_nothing_is_learned():
+    """Its spread is not exactly nothing: the mean of many logarithms is rounded."""
+    rng = np.random.default_rng(0)
+    example, constant = np.repeat(np.arange(601), 100), np.full(60_100, np.log(1 / 100))
+    assert constant.std() > 0
+    weights = learn_weights(np.column_stack([rng.normal(size=60_100), constant]), example, np.arange(60_100) % 100 == 0)
+    assert abs(weights[1]) < 1e-9

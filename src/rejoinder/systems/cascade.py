@@ -55,7 +55,7 @@ class Texts(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, texts: pl.Series) -> "Texts":
         """Look at texts."""
-        asks = texts.str.strip_chars_end().str.ends_with("?").to_numpy()
+        asks = texts.str.contains(r"[?？]\s*$").to_numpy()
         return cls(np.column_stack([asks, np.log1p(texts.str.len_chars().to_numpy())]), marks_of(texts))
 
 

@@ -65,7 +65,7 @@ class Unsaid(SelectionSystem):
 
     def _expect_options(self, task: SelectionTask) -> None:
         if pools(task):
-            raise UserError("nearly all of a pool is unsaid: this ranks an example's own options alone")
+            raise UserError("unsaid ranks an example's own options alone: nearly all of a pool is unsaid")
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""

@@ -136,7 +136,7 @@ def learn_weights(values: Floats, example: NDArray[Any], correct: NDArray[np.boo
     if not len(values):
         return np.zeros(values.shape[1])
     scale = values.std(axis=0)
-    scale[scale == 0] = 1.0
+    scale[scale <= _LEAST * np.abs(values).max(axis=0)] = 1.0  # rounding alone would become a weight
     scaled, starts = values / scale, np.flatnonzero(np.diff(example, prepend=-1))
 
     def loss(weights: Floats) -> tuple[float, Floats]:

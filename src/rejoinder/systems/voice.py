@@ -66,7 +66,8 @@ class Voice(SelectionSystem):
     Whether a text shows a trait is a toss of its writer's coin, and writers' coins follow a beta distribution: after n
     tosses of which y showed it, the next one does with the probability (strength * share + y) / (strength + n) (Gelman
     et al. 2013, section 2.4). The logarithms of how much that is more than `share` are summed over the traits. Who will
-    reply is taken to be somebody else than the last speaker; if that one has not spoken yet, all options are alike.
+    reply is taken to be somebody else than the last speaker, all others being one; if nobody else has spoken yet, all
+    options are alike.
     """
 
     share: NDArray[np.float64]
@@ -93,8 +94,11 @@ class Voice(SelectionSystem):
     def weigh_contexts(self, turns: Turns) -> Floats:
         """Return what each mark of an option counts for, by context."""
         shown, lacking = np.hsplit(_tosses(turns), 2)
-        chance = (self.strength * self.share + shown) / (self.strength + shown + lacking)
-        return np.hstack([np.log(chance / self.share), np.log((1 - chance) / (1 - self.share))]).astype(np.float32)
+        weight, share = self.strength + shown + lacking, self.share
+        # chance / share - 1, and the same of its opposite: nothing, to the last digit, where there were no tosses
+        more = (shown * (1 - share) - lacking * share) / (share * weight)
+        less = (lacking * share - shown * (1 - share)) / ((1 - share) * weight)
+        return np.hstack([np.log1p(more), np.log1p(less)]).astype(np.float32)
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
