@@ -44,6 +44,8 @@ def test_a_mistyped_name_gets_the_nearest(save, complaint):
 def test_mistaken_settings_are_named(save, complaint):
     recipe = read_recipe(str(save("c.yaml", "about: a\nsystem: bm25\nsettings: {stme: 1}\n")))
     assert complaint(make_system, recipe) == "c: settings.stme: no key 'stme'; did you mean 'stem'?"
+    recipe = Recipe(about="", system="voice", settings={"strength": 1}, name="c")
+    assert complaint(make_system, recipe) == "c: settings.strength: no key 'strength'; expected none"
     recipe = read_recipe(str(save("d.yaml", "about: a\nsystem: bm25\nsettings: {k1: one}\n")))
     assert complaint(make_system, recipe) == "d: settings: Expected `float`, got `str` - at `settings.k1`"
     stages = "about: a\nsystem: neural-ranker\nsettings: {stages: [{loss: binary}, {negativs: 9}]}\n"

@@ -134,7 +134,7 @@ def _check_keys(path: Path, given: object, type_: object, place: tuple[str, ...]
 
 def _instead(word: str, known: Iterable[str]) -> str:
     words = list(known)
-    return _nearest(word, words) or f"; expected one of {', '.join(words)}"
+    return _nearest(word, words) or (f"; expected one of {', '.join(words)}" if words else "; expected none")
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

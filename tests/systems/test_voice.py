@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from scipy.stats import betabinom
 
+from rejoinder.arrays import write_arrays
+from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.turns import turns_of
@@ -140,6 +142,9 @@ def test_options_in_the_repliers_voice_come_first(cuts, tmp_path):
     again.load(tmp_path)
     run = again.predict(task)
     assert run.choices.equals(voice.predict(task).choices)
+    write_arrays(tmp_path / "voice.npz", {"share": voice.share[1:], "strength": voice.strength[1:]})
+    with pytest.raises(UserError, match=r"voice.npz: does not hold \d+ traits; train the model anew"):
+        again.load(tmp_path)
     assert score(run, task.truth(), ["R@5"])["R@5"].mean() > 0.75  # half of ten are in the other voice
     shares = run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy()
     assert shares == pytest.approx(np.ones(len(cuts)))  # confidences as DSTC7 wants them

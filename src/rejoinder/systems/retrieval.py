@@ -65,7 +65,7 @@ class Unsaid(SelectionSystem):
 
     def _expect_options(self, task: SelectionTask) -> None:
         if pools(task):
-            raise UserError("unsaid ranks an example's own options alone: nearly all of a pool is unsaid")
+            raise UserError("unsaid ranks an example's own options alone; for pools there is `cascade`")
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from rejoinder.arrays import read_arrays, write_arrays
+from rejoinder.files import BadInputError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import answers_of, rank_by_products
 from rejoinder.systems.stacking import with_shares
@@ -108,6 +109,8 @@ class Voice(SelectionSystem):
         """Read what was learned."""
         learned = read_arrays(folder / _VOICE, ("share", "strength"))
         self.share, self.strength = learned["share"], learned["strength"]
+        if not self.share.shape == self.strength.shape == (len(_TRAITS),):
+            raise BadInputError(folder / _VOICE, f"does not hold {len(_TRAITS)} traits; train the model anew")
 
 
 def marks_of(texts: pl.Series) -> Marks:
