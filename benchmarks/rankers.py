@@ -149,8 +149,7 @@ def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
             ratio = _best(first, "R@1", without) / _of(first, "R@1", PEER)
             aim = f"R@1 at least 1.10 times that of MiniLM by {PEER}' trainer, on {encoder}"
             goals.append(Goal(aim, f"{ratio:.3f}", ratio >= 1.1))
-    speeds = _speeds()
-    for timed in speeds:
+    for timed in _speeds():
         ratio = timed["rejoinder"] / timed[PEER]
         aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
         goals.append(Goal(aim, f"{ratio:.2f}", ratio >= 5))

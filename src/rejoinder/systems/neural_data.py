@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rejoinder.errors import UserError
+from rejoinder.systems.turns import turns_of
 from rejoinder.systems.vocabulary import Vocabulary
 from rejoinder.tasks.selection import SelectionTask
 
@@ -38,13 +39,11 @@ def task_arrays(split: str, task: SelectionTask, texts: Utterances) -> dict[str,
     """Return contexts, correct replies and, where examples have their own, options; `texts` takes the utterances."""
     if task.shared:
         raise UserError("networks rank an example's own options or a whole pool, not a shared pool besides its own")
-    turns = task.examples.select(pl.col("turns").explode()).unnest("turns")
-    last = pl.col("turns").list.last().struct.field("speaker")
-    asked = task.examples.select(last.repeat_by(pl.col("turns").list.len()).explode()).to_series()
+    turns = turns_of(task)
     option = texts.rows(task.options["text"])
     arrays = {
-        "turns": texts.rows(turns["text"]),
-        "speakers": (turns["speaker"] != asked).fill_null(False).to_numpy().astype(np.uint8),
+        "turns": texts.rows(turns.texts),
+        "speakers": turns.repliers.astype(np.uint8),
         "bounds": _bounds(task.examples["turns"]),
         "correct": option[task.examples["correct"].explode().drop_nulls().to_numpy()],
         "correct_bounds": _bounds(task.examples["correct"]),

@@ -15,7 +15,7 @@ from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import KEPT, Pairs, join_pairs, offered, pools, rank_by_products, to_run
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.turns import Turns, turns_of
+from rejoinder.systems.turns import Turns, number_texts, turns_of
 from rejoinder.systems.words import Matrix, WordStatistics, count_words, lengths, with_values
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -201,7 +201,6 @@ def said_already(turns: Turns, options: pl.Series, pairs: Pairs) -> NDArray[np.b
 
 
 def _count_each_once(texts: list[str], stem: int) -> Matrix:
-    """Count the words of texts of which many are the same, as turns are in contexts that were cut at every turn."""
-    places: dict[str, int] = {}
-    rows = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.intp, len(texts))
-    return count_words(list(places), stem)[rows]
+    """Count the words of texts of which many are the same."""
+    distinct, rows = number_texts(texts)
+    return count_words(distinct, stem)[rows]

@@ -1,5 +1,6 @@
 """The turns of all contexts of a task, laid end to end."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,12 @@ class Turns(NamedTuple):
     examples: int
     """How many contexts there are; some may have no turn."""
     texts: list[str]
-    speakers: list[str | None]
     example: NDArray[np.intp]
     """The number of its context."""
     age: NDArray[np.intp]
     """How many turns came after it."""
+    repliers: NDArray[np.bool_]
+    """Whether who will reply said it, which is taken to be anybody else than the last speaker."""
 
 
 def turns_of(task: SelectionTask) -> Turns:
@@ -29,4 +31,13 @@ def turns_of(task: SelectionTask) -> Turns:
     said = task.examples.select(turn.field("text").fill_null(""), turn.field("speaker"))
     example = np.repeat(np.arange(len(sizes)), sizes)
     age = np.cumsum(sizes)[example] - 1 - np.arange(said.height)
-    return Turns(task.examples.height, said["text"].to_list(), said["speaker"].to_list(), example, age)
+    speakers = np.array(said["speaker"].to_list(), dtype=object)
+    repliers = (speakers != speakers[np.arange(said.height) + age]).astype(bool)
+    return Turns(task.examples.height, said["text"].to_list(), example, age, repliers)
+
+
+def number_texts(texts: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+    """Return different texts as they come, and the number of each text; contexts cut at every turn share many."""
+    numbers: dict[str, int] = {}
+    rows = np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.intp, len(texts))
+    return list(numbers), rows

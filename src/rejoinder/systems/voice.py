@@ -14,7 +14,7 @@ from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import answers_of, rank_by_products
 from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem
-from rejoinder.systems.turns import Turns, turns_of
+from rejoinder.systems.turns import Turns, number_texts, turns_of
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -122,14 +122,13 @@ def marks_of(texts: pl.Series) -> Marks:
 
 
 def _tosses(turns: Turns) -> Floats:
-    """Count the marks of what was said in each context by others than its last speaker."""
-    last = (np.arange(len(turns.age)) + turns.age).tolist()
-    own = [turn for turn, end in enumerate(last) if turns.speakers[turn] != turns.speakers[end]]
-    places: dict[str, int] = {}  # contexts share many turns
-    place = [places.setdefault(turns.texts[turn], len(places)) for turn in own]
-    shape = turns.examples, len(places)
-    counts = sparse.csr_matrix((np.ones(len(own), np.float32), (turns.example[own], place)), shape)
-    found: Floats = counts @ marks_of(pl.Series(list(places), dtype=pl.String)).astype(np.float32)
+    """Count the marks of what who will reply has said in each context."""
+    own = np.flatnonzero(turns.repliers)
+    texts, rows = number_texts([turns.texts[turn] for turn in own])
+    counts = sparse.csr_matrix(
+        (np.ones(len(own), np.float32), (turns.example[own], rows)), (turns.examples, len(texts))
+    )
+    found: Floats = counts @ marks_of(pl.Series(texts, dtype=pl.String)).astype(np.float32)
     return found
 
 
