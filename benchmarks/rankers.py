@@ -7,11 +7,15 @@ others want a GPU, and are shown as far as they are there.
 import json
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.ranker_runs import FOLDER, TESTS, WORDS, answer, build_advising
 from benchmarks.results import Goal, Section, Table
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.measures.measure import Scores
+from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.load import load_task
 
 MEASURES = ("R@1", "R@10", "R@50", "MRR", "DSTC7")
@@ -161,13 +165,19 @@ def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
 
 
 def _no_worse(first: Comparison, other: Comparison, pairs: dict[str, str], how: str) -> list[Goal]:
-    """Compare systems for another subtask with what they are made of, on subtask 1."""
+    """Compare systems for another subtask with what they are made of, on subtask 1.
+
+    Both are made of the same dialogues, in the same order, with their own cuts and wrong options.
+    """
     goals = []
     for name, plain in pairs.items():
         if name in other.measures[0].scores.runs and plain in first.measures[0].scores.runs:
-            here, there = _of(other, "DSTC7", name), _of(first, "DSTC7", plain)
+            here, there = _row(other, "DSTC7", name), _row(first, "DSTC7", plain)
+            more = here - there
+            ends = " to ".join(f"{end[0]:+.3f}" for end in mean_intervals(more[None]))
             aim = f"{name}: mean of R@10 and MRR {how} no worse than that of {plain} in subtask 1"
-            goals.append(Goal(aim, f"{here:.3f} against {there:.3f}", here >= there))
+            found = f"{here.mean():.3f} against {there.mean():.3f}: {more.mean():+.3f}, 95% within {ends}"
+            goals.append(Goal(aim, found, bool(more.mean() >= 0)))
     return goals
 
 
@@ -186,8 +196,13 @@ def _ours(comparison: Comparison) -> list[str]:
 
 
 def _of(comparison: Comparison, measure: str, run: str) -> float:
+    return float(_row(comparison, measure, run).mean())
+
+
+def _row(comparison: Comparison, measure: str, run: str) -> NDArray[np.float64]:
+    """Return a run's scores, example by example."""
     scores = _scores(comparison, measure)
-    return float(scores.means[scores.runs.index(run)])
+    return scores.values[scores.runs.index(run)]
 
 
 def _scores(comparison: Comparison, measure: str) -> Scores:
