@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.arrays import find, read_arrays, write_arrays
+from rejoinder.arrays import find, read_arrays, read_shaped, write_arrays
 
 
 def test_arrays_come_back_all_or_by_name(tmp_path, complaint):
@@ -16,6 +16,15 @@ def test_arrays_come_back_all_or_by_name(tmp_path, complaint):
     assert (
         complaint(read_arrays, tmp_path / "b.npz")
         == "b.npz: no such file; the model is not whole, or an old one: train it anew"
+    )
+
+
+def test_arrays_of_another_shape_are_refused(tmp_path, complaint):
+    path = tmp_path / "a.npz"
+    write_arrays(path, {"x": np.arange(3), "y": np.array(0.5)})
+    assert read_shaped(path, {"x": (3,), "y": ()}).keys() == {"x", "y"}
+    assert complaint(read_shaped, path, {"y": (), "x": (4,)}) == (
+        "a.npz: x has the shape (3,), expected (4,); the model is damaged, or an old one: train it anew"
     )
 
 

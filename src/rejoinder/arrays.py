@@ -4,7 +4,7 @@ What networks are trained on is kept otherwise, by `training`: there every array
 mapped rather than read, and nothing but numpy is needed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,16 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDA
         raise BadInputError(path, "no such file; the model is not whole, or an old one: train it anew") from None
     except Exception as error:  # whatever zip and pickle make of a damaged file
         raise BadInputError(path, f"damaged ({error})") from None
+
+
+def read_shaped(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
+    """Read the arrays of these names, each of its shape."""
+    arrays = read_arrays(path, list(shapes))
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            found = f"{name} has the shape {arrays[name].shape}, expected {shape}"
+            raise BadInputError(path, f"{found}; the model is damaged, or an old one: train it anew")
+    return arrays
 
 
 def find(ordered: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rejoinder.arrays import read_arrays, write_arrays
+from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import narrowed
@@ -22,6 +22,8 @@ Rows = NDArray[np.intp]
 
 _FILE = "none.npz"
 _FOLDS = 5
+_SIGNALS = 7
+"""How many numbers describe a ranking."""
 
 
 class Learned(NamedTuple):
@@ -136,7 +138,9 @@ class Abstain(SelectionSystem):
 
     def load(self, folder: Path) -> None:
         """Read what was learned."""
-        self.learned = Learned(**read_arrays(folder / _FILE, Learned._fields))
+        wide = ("mean", "spread", "weights")
+        shapes = {name: (_SIGNALS,) if name in wide else () for name in Learned._fields}
+        self.learned = Learned(**read_shaped(folder / _FILE, shapes))
 
 
 def place_none(run: SelectionRun, learned: Learned) -> SelectionRun:

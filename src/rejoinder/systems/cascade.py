@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoinder.arrays import read_arrays, write_arrays
+from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError, expect_least
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.index import Index
@@ -40,6 +40,8 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
+_FEATURES = 6
+"""What is known of each candidate: by words, by meaning, and its looks."""
 _AT_ONCE = 1000
 """Examples whose candidates are held in memory together."""
 
@@ -285,7 +287,8 @@ class Cascade(SelectionSystem):
         self.words.load(folder)
         self.voice.load(folder)
         self.index = Index.open(folder / _INDEX)
-        learned = read_arrays(folder / _WEIGHTS, ("weights", "rank_weights", "rank_scale"))
+        shapes = {"weights": (_FEATURES,), "rank_weights": (2,), "rank_scale": ()}
+        learned = read_shaped(folder / _WEIGHTS, shapes)
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
         self.rank_scale = float(learned["rank_scale"])
 

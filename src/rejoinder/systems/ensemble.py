@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from rejoinder.arrays import read_arrays, write_arrays
+from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.stacking import Stack, fuse_ranks, fuse_scores, learn_stack, stack
@@ -70,4 +70,5 @@ class Ensemble(SelectionSystem):
     def load(self, folder: Path) -> None:
         """Read what was learned."""
         if self.settings.method == "stack":
-            self.learned = Stack(**read_arrays(folder / _WEIGHTS, Stack._fields))
+            members = len(self.settings.members)
+            self.learned = Stack(**read_shaped(folder / _WEIGHTS, {"scales": (members,), "weights": (2 * members,)}))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rejoinder.arrays import read_arrays, write_arrays
+from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError, expect_least
 from rejoinder.files import read_parquet
 from rejoinder.runs.selection import SelectionRun
@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 _PAGES, _WEIGHTS = "pages.npz", "weights.npz"
 _PENALTY = 30.0
 """Pages say little, and a few hundred examples of dev seem to say much of them."""
+_OPINION, _KNOWLEDGE = 2, 4
+"""How many numbers the ranker has for each choice, and how many the pages."""
 
 
 class Informed(SelectionSystem):
@@ -139,5 +141,5 @@ class Informed(SelectionSystem):
             self.words = Tfidf(self.settings.words)
             self.words.load(folder)
             self.pages = Pages.load(folder / _PAGES)
-        learned = read_arrays(folder / _WEIGHTS, ("scale", "weights"))
+        learned = read_shaped(folder / _WEIGHTS, {"scale": (), "weights": (_OPINION + _KNOWLEDGE * self.reads,)})
         self.scale, self.weights = float(learned["scale"]), learned["weights"]

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
-from rejoinder.arrays import read_arrays, write_arrays
-from rejoinder.files import BadInputError
+from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import answers_of, rank_by_products
 from rejoinder.systems.stacking import with_shares
@@ -107,10 +106,8 @@ class Voice(SelectionSystem):
 
     def load(self, folder: Path) -> None:
         """Read what was learned."""
-        learned = read_arrays(folder / _VOICE, ("share", "strength"))
+        learned = read_shaped(folder / _VOICE, {"share": (len(_TRAITS),), "strength": (len(_TRAITS),)})
         self.share, self.strength = learned["share"], learned["strength"]
-        if not self.share.shape == self.strength.shape == (len(_TRAITS),):
-            raise BadInputError(folder / _VOICE, f"does not hold {len(_TRAITS)} traits; train the model anew")
 
 
 def marks_of(texts: pl.Series) -> Marks:
