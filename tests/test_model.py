@@ -230,6 +230,17 @@ def test_a_model_does_not_take_the_place_of_its_own_part(cli, tmp_path, save):
     assert load_model(model)[0].recipe.name == "bm25"
 
 
+def test_a_damaged_part_is_named_where_it_is(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    task, model = tmp_path / "train", tmp_path / "mine.model"
+    assert cli("train", "bm25", "--task", task, "--out", model)[0] == 0
+    (model / "words.npz").write_bytes(b"x")
+    recipe = save("both.yaml", f"about: ''\nsystem: ensemble\nsettings: {{members: [tfidf, {model}]}}\n")
+    code, _, err = cli("train", recipe, "--task", task, "--dev", task, "--out", tmp_path / "both")
+    assert (code, err.startswith(f"error: {model / 'words.npz'}: damaged (")) == (2, True), err
+    assert not (tmp_path / "both").exists()
+
+
 def test_scores_that_are_no_numbers_are_not_written(cli, tmp_path, save):
     a_task(tmp_path / "train")
     recipe = save("odd.yaml", "about: ''\nsystem: bm25\nsettings: {rarity: 400}\n")

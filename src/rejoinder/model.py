@@ -156,10 +156,10 @@ def train_model(
 def _learn(given: Assignment, system: AnySystem, lesson: Any, folder: Path, spare: bool, shared: _Shared) -> None:
     """Make the parts and the teacher, and let the system learn; the model that is written has its own parts."""
     given_to_parts = _given_to_parts(given, system)
-    for number, source in enumerate(system.part_sources()):
-        made = _made(given_to_parts, source, lesson, spare, shared)
-        shutil.copytree(made, folder / _PARTS / str(number))
-    system.parts = _load_parts(system, folder)
+    parts = [_made(given_to_parts, source, lesson, spare, shared) for source in system.part_sources()]
+    system.parts = _load_parts(system, parts)  # from where they are, by which what is wrong with one is told
+    for number, part in enumerate(parts):
+        shutil.copytree(part, folder / _PARTS / str(number))
     teacher = system.teacher_source()
     if teacher is not None:
         made = _made(given, teacher, lesson, spare, shared)
@@ -183,7 +183,7 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
         raise BadInputError(folder, f"not a model: it has no {CARD}" if folder.exists() else "no such model")
     card = read_yaml(folder / CARD, ModelCard)
     system = make_system(card.recipe, folder / CARD)
-    system.parts = _load_parts(system, folder)
+    system.parts = _load_parts(system, [folder / _PARTS / str(place) for place, _ in enumerate(system.part_sources())])
     with needed_extra(card.recipe.name):
         system.load(folder)
     if isinstance(system, JudgementSystem) and card.questions is not None:
@@ -249,8 +249,8 @@ def _teacher_of(system: AnySystem) -> TeacherCard | None:
     return TeacherCard((recipe, *read_parts(recipe)))
 
 
-def _load_parts(system: AnySystem, folder: Path) -> list[AnySystem]:
-    parts = [load_model(folder / _PARTS / str(number)) for number in range(len(system.part_sources()))]
+def _load_parts(system: AnySystem, folders: list[Path]) -> list[AnySystem]:
+    parts = [load_model(folder) for folder in folders]
     for source, (card, part) in zip(system.part_sources(), parts, strict=True):
         if part.task is not system.task:
             raise UserError(f"{source} ({card.recipe.name}) answers another kind of task")
