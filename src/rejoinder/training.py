@@ -33,6 +33,10 @@ WEIGHTS = "weights.safetensors"
 HISTORY = "history.json"
 LEARNER = "learner.json"
 _CHECKPOINT = "checkpoint.pt"
+_TOO_MUCH = (
+    "out of memory; set `batch` lower, and `accumulate` higher by as much, in `training` "
+    "(where wrong replies are the batch's others, each context then has fewer of them)"
+)
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ def train(work: Path, watch: Watch = unwatched) -> None:
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
-        raise UserError("out of memory; set `batch` lower, and `accumulate` higher by as much, in `training`") from None
+        raise UserError(_TOO_MUCH) from None
 
 
 def accelerator(precision: str) -> Any:
