@@ -59,6 +59,17 @@ def test_what_a_run_lacks_is_worse_than_all_it_has():
     assert fused["score"].to_list() == pytest.approx([1 / 61 + 1 / 63, 1 / 61 + 1 / 63, 2 / 62])
 
 
+def test_equals_share_their_ranks_whatever_comes_first():
+    one, two = run_of([{"a": 1, "b": 1, "c": 0}]), run_of([{"c": 3, "b": 2, "a": 1}])
+    expected = {"a": 1 / 61.5 + 1 / 63, "b": 1 / 61.5 + 1 / 62, "c": 1 / 63 + 1 / 61}
+    other = SelectionRun("other", one.choices[[1, 0, 2]])
+    for first in (one, other):
+        fused = fuse_ranks([first, two]).choices
+        assert dict(zip(fused["option"], fused["score"], strict=True)) == pytest.approx(expected)
+    lacking = fuse_ranks([run_of([{"a": 1, "b": 1}]), run_of([{"d": 1}])]).choices
+    assert dict(lacking.select("option", "score").iter_rows())["d"] == pytest.approx(1 / 63 + 1 / 61)
+
+
 def test_stacking_beats_its_members_and_leans_on_the_better_one():
     runs, correct = random_runs(400, 10, seed=1)
     tests, _ = random_runs(400, 10, seed=2)

@@ -15,7 +15,7 @@ from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
 from rejoinder.systems.ranking import Pairs, pair_products, rows_of
 from rejoinder.systems.retrieval import Tfidf
-from rejoinder.systems.stacking import is_correct, learn_order, scale_of, strengths, with_shares
+from rejoinder.systems.stacking import is_correct, learn_order, mean_rank, scale_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words
@@ -107,7 +107,7 @@ class Informed(SelectionSystem):
 
     def _features(self, task: SelectionTask, run: SelectionRun) -> Floats:
         """Return what is known of each choice: the ranker's opinion, and the pages'."""
-        rank = run.choices.select(pl.int_range(1, pl.len() + 1).over("example").log()).to_series().to_numpy()
+        rank = run.choices.select(mean_rank().log()).to_series().to_numpy()
         opinion = np.column_stack([strengths(run, self.scale), -rank])
         if not self.reads:
             return opinion

@@ -22,15 +22,15 @@ _UNDER = 0.5
 
 
 def align(runs: Sequence[SelectionRun], scales: Sequence[float]) -> pl.DataFrame:
-    """Return every option that any run chose, with its place (`rank_0`, ...) and strength (`score_0`, ...) in each.
+    """Return every option that any run chose, with its rank (`rank_0`, ...) and strength (`score_0`, ...) in each.
 
-    An option that a run has not is worse than all that it has.
+    Options of equal score share their ranks' mean. One that a run has not is worse than all that it has.
     """
     tables = [_ranked(run, number, scale) for number, (run, scale) in enumerate(zip(runs, scales, strict=True))]
     found = pl.concat([table.select("example", "option") for table in tables]).unique(maintain_order=True)
     for number, table in enumerate(tables):
         found = found.join(table, on=["example", "option"], how="left", maintain_order="left").with_columns(
-            pl.col(f"rank_{number}").fill_null(pl.col(f"rank_{number}").max().over("example") + 1).fill_null(1),
+            pl.col(f"rank_{number}").fill_null(pl.col(f"rank_{number}").count().over("example") + 1),
             pl.col(f"score_{number}").fill_null(pl.col(f"score_{number}").min().over("example") - 1).fill_null(0.0),
         )
     return found.sort("example", maintain_order=True)
@@ -40,9 +40,14 @@ def _ranked(run: SelectionRun, number: int, scale: float) -> pl.DataFrame:
     return run.choices.select(
         "example",
         "option",
-        pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example").alias(f"rank_{number}"),
+        mean_rank().alias(f"rank_{number}"),
         pl.Series(f"score_{number}", strengths(run, scale), dtype=pl.Float64),
     )
+
+
+def mean_rank() -> pl.Expr:
+    """Return the rank of each of an example's choices by its score; equals share the mean of theirs."""
+    return pl.col("score").rank("average", descending=True).over("example")
 
 
 def scale_of(run: SelectionRun) -> float:
@@ -121,7 +126,7 @@ def learn_order(values: Floats, example: NDArray[Any], correct: NDArray[np.bool_
     """Return what `learn_weights` does, but refuse to learn nothing: all options would be alike."""
     weights = learn_weights(values, example, correct, penalty)
     if not weights.any():
-        raise UserError("dev teaches no weights: no example has, among what was ranked, a right option and a wrong one")
+        raise UserError("dev teaches no weights: nowhere is a right option told from a wrong one, by score or rank")
     return weights
 
 
