@@ -1,8 +1,10 @@
 import gzip
 import json
 import os
+import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; threads of one would wait for another's
@@ -44,6 +46,22 @@ def complaint(tmp_path: Path) -> Complaint:
         return str(caught.value).replace(f"{tmp_path}/", "")
 
     return complaint_
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file grow beyond some bytes, as if the disk were full."""
+
+    @contextmanager
+    def full_disk_(size: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return full_disk_
 
 
 @pytest.fixture

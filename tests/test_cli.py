@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from polars.exceptions import ComputeError
 from typer.main import get_command
 
 from rejoinder import __version__
@@ -436,6 +437,34 @@ def test_a_terminal_without_arrows_gets_question_marks(selection_files):
         capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True,
     )  # fmt: skip
     assert b"R@1 ?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError("33200 requested and 10208 written"), "output cannot be written (no room for all of it)"),
+        (OSError(28, "No space left on device", "x"), "[Errno 28] No space left on device: 'x'"),
+        (OSError("odd"), "odd"),
+        (
+            ComputeError("parquet: underlying IO error: No space left on device (os error 28)"),
+            "output cannot be written (No space left on device)",
+        ),
+    ],
+)
+def test_a_full_disk_is_one_line_whichever_library_meets_it(monkeypatch, capsys, error, line):
+    def fill():
+        raise error
+
+    monkeypatch.setattr("rejoinder.cli.app", fill)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert (stopped.value.code, capsys.readouterr().err) == (1, f"error: {line}\n")
+
+
+def test_other_errors_are_shown_as_they_are(monkeypatch):
+    monkeypatch.setattr("rejoinder.cli.app", lambda: {}["absent"])
+    with pytest.raises(KeyError):
+        main()
 
 
 def test_out_of_memory_is_one_line(monkeypatch, capsys):

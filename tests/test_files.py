@@ -3,6 +3,7 @@ import os
 import stat
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -128,6 +129,64 @@ def test_what_cannot_be_written(save, complaint, tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f", "folder"]
 
 
+def test_pipes_and_devices_are_not_replaced_by_files(tmp_path, complaint):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        refused = f"{name}: is a pipe or a device; name a file to write"
+        assert complaint(spare_inputs, tmp_path / name) == refused
+        assert complaint(write_json_list, tmp_path / name, iter([])) == refused
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_link_leads_to_is_written_and_the_link_kept(tmp_path, there):
+    (tmp_path / "far").mkdir()
+    if there:
+        (tmp_path / "far/run.json").write_text("old")
+    (tmp_path / "link").symlink_to("far/run.json")
+    (tmp_path / "link.gz").symlink_to("link")
+    for name in ("link", "link.gz"):
+        spare_inputs(tmp_path / name)
+        write_json_list(tmp_path / name, iter([]))
+        assert (tmp_path / name).is_symlink()
+        assert is_gzip(tmp_path / "far/run.json") == (name == "link.gz")
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["run.json"]
+
+
+def test_links_that_lead_round_in_circles_are_refused(tmp_path, complaint):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for refuse in (spare_inputs, lambda path: write_json_list(path, iter([]))):
+        assert complaint(refuse, tmp_path / "a") == "a: cannot be written (Too many levels of symbolic links)"
+
+
+NOISE = np.random.default_rng(1).random(10_000)
+
+
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (lambda file: file.write(NOISE.tobytes()), "File too large"),
+        (lambda file: pl.DataFrame({"a": NOISE}).write_parquet(file), "File too large"),
+        (lambda file: np.savez(file, a=NOISE), "File too large"),
+        (lambda file: np.save(file, NOISE), "no room for all of it"),
+    ],
+)
+def test_a_full_disk_names_what_was_to_be_written(save, tmp_path, complaint, full_disk, write, reason):
+    def fill():
+        with write_atomically(path) as file:
+            write(file)
+
+    path = save("f", "old")
+    with full_disk(10_000):
+        assert complaint(fill) == f"f: cannot be written ({reason})"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+    assert path.read_text() == "old"
+
+
 def test_gzip_is_written_the_same_every_time(tmp_path):
     for name in ("a.gz", "b.gz"):
         with write_atomically(tmp_path / name) as file:
@@ -165,6 +224,18 @@ def test_inputs_are_not_written_over(tmp_path):
         spare_inputs(tmp_path / "model.yaml", tmp_path)
     with pytest.raises(BadInputError, match="is a folder; name a file to write"):
         spare_inputs(tmp_path)
+
+
+@pytest.mark.parametrize("mark", ["task.yaml", "examples.parquet", "dialogues.parquet"])
+def test_a_tasks_own_folder_is_not_written_to(tmp_path, complaint, mark):
+    task = tmp_path / "task"
+    task.mkdir()
+    (task / mark).touch()
+    for name in ("groups.parquet", "runs/bm25.json"):
+        refused = f"task/{name}: lies in the task task, which is read; name a file elsewhere"
+        assert complaint(spare_inputs, task / name, None, task) == refused
+    spare_inputs(tmp_path / "run.json", task, task / mark)
+    spare_inputs(task / "run.json", task / mark)
 
 
 def test_messages_hold_nothing_that_steers_a_terminal():

@@ -1,8 +1,10 @@
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from rejoinder.folders import staged_folder
+from rejoinder.records import write_json_list
 
 
 def test_a_staged_folder_takes_the_place_of_the_old_one(tmp_path):
@@ -27,14 +29,80 @@ def test_a_folder_with_a_persons_files_is_not_replaced(tmp_path, complaint, name
     write()
     (out / name).parent.mkdir(exist_ok=True)
     (out / name).write_text("precious")
-    first = name.partition("/")[0]
     lost = "which was not written with it and would be lost; give another folder"
-    assert complaint(write) == f"out: holds {first}, {lost}"
+    assert complaint(write) == f"out: holds {name}, {lost}"
     assert ((out / name).read_text(), len(written)) == ("precious", 1)
     (out / ".written").unlink()
-    assert complaint(write, later=(first,)) == f"out: holds mark, {lost}"
+    assert complaint(write, later=(name,)) == f"out: holds mark, {lost}"
     (out / "mark").unlink()
-    assert complaint(write, later=(first,)) == "out: is not empty; give another folder, so that nothing is mixed up"
+    assert complaint(write, later=(name,)) == "out: is not empty; give another folder, so that nothing is mixed up"
+
+
+def write_deep(out, later=()):
+    with staged_folder(out, mark="mark", kept="", later=later) as stage:
+        (stage / "mark").touch()
+        for name in ("a/b/table", "a/\udcff\u2028\r"):
+            (stage / name).parent.mkdir(parents=True, exist_ok=True)
+            (stage / name).touch()
+
+
+def test_a_persons_file_deep_within_a_folder_is_not_lost(tmp_path, complaint):
+    out = tmp_path / "out"
+    for _ in range(2):
+        write_deep(out)
+    (out / "a/b/notes.txt").write_text("precious")
+    (out / "a/folder").symlink_to(tmp_path)
+    assert "holds a/b/notes.txt, which was not written with it" in complaint(write_deep, out)
+    assert (out / "a/b/notes.txt").read_text() == "precious"
+    (out / "a/b/notes.txt").unlink()
+    assert "holds a/folder, which was not written with it" in complaint(write_deep, out)
+
+
+def test_folders_whose_list_names_folders_are_replaced(tmp_path, complaint):
+    """As older versions wrote it."""
+    out = tmp_path / "out"
+    for _ in range(2):
+        write_deep(out)
+        (out / ".written").write_text("a\nmark\n")
+    (out / "notes.txt").touch()
+    assert "holds notes.txt, which was not written with it" in complaint(write_deep, out)
+
+
+def test_what_commands_write_later_is_known_by_patterns(tmp_path, complaint):
+    out, later = tmp_path / "out", ("curve.svg", "index/[0-9]*/*.npy")
+    write_deep(out, later)
+    for name in ("a/curve.svg", "a/.curve.svg.x7k", "a/index/12/rows.npy"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).touch()
+    write_deep(out, later)
+    (out / "a/rows.npy").touch()
+    assert "holds a/rows.npy, which was not written with it" in complaint(write_deep, out, later)
+
+
+@pytest.mark.parametrize("size", [10_000, 10])
+def test_a_full_disk_names_the_folder_and_not_the_hidden_one(tmp_path, complaint, full_disk, size):
+    """Whether there is no room for a table, or only for the list of what was written."""
+
+    def fill():
+        with staged_folder(tmp_path / "out", mark="mark", kept="") as stage:
+            (stage / "mark").touch()
+            if size > 10:
+                pl.DataFrame({"a": range(10_000)}).write_parquet(stage / "table.parquet")
+            (stage / "another").touch()
+
+    with full_disk(size):
+        assert complaint(fill) == "out: cannot be written (File too large)"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_has_no_room_is_named_where_it_was_to_be(tmp_path, complaint, full_disk):
+    def fill():
+        with staged_folder(tmp_path / "out", mark="mark", kept="") as stage:
+            write_json_list(stage / "a/list.json", iter(["x" * 20_000]))
+
+    with full_disk(10_000):
+        assert complaint(fill) == "out/a/list.json: cannot be written (File too large)"
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_killed_process_left_is_not_mixed_in(tmp_path):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rejoinder import __version__
 from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
-from rejoinder.files import BadInputError
+from rejoinder.files import BadInputError, file_to_write
 from rejoinder.files import fingerprint as fingerprint_of
 from rejoinder.folders import new_folders
 from rejoinder.recipe import Recipe, make_system, read_parts, read_recipe
@@ -186,7 +186,7 @@ def write_crossvalidated(
         run={name: fingerprint_of(work / name)},
     )
     write_yaml(out / f"{recipe.name}.yaml", card)
-    (work / name).replace(out / name)
+    shutil.move(work / name, file_to_write(out / name))
     shutil.rmtree(work)
     return out / name, run.notes
 

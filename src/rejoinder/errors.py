@@ -1,5 +1,9 @@
 """The one kind of error that is the user's to mend."""
 
+import errno
+import os
+import re
+
 
 class UserError(ValueError):
     """A mistake that the person at the keyboard can mend; the command line shows it as one line."""
@@ -23,6 +27,19 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out: Python's, or torch's, which has a name for it on a GPU alone."""
     torch_ran_out = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     return isinstance(error, MemoryError) or torch_ran_out
+
+
+_FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_CUT_SHORT = re.compile(r"\d+ requested and \d+ written|StreamWriter failed|unexpected pos \d+ vs \d+")
+"""What numpy and torch say of a file that could not be written to its end."""
+
+
+def lack_of_room(error: Exception) -> str | None:
+    """Return in words that there was no room for what was to be written, if that is what an error tells of."""
+    said = str(error)
+    if _CUT_SHORT.search(said):
+        return "no room for all of it"
+    return next((reason for reason in _FULL if reason in said), None)
 
 
 EXTRAS = {

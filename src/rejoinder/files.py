@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import IO, BinaryIO, cast
 
 import polars as pl
 
-from rejoinder.errors import UserError
+from rejoinder.errors import UserError, lack_of_room
 
 MARK = b"\xef\xbb\xbf"
 """What some programs put before UTF-8."""
@@ -26,6 +27,14 @@ class BadInputError(UserError):
         self.source, self.record, self.field, self.problem = source, record, field, problem
         places = [str(place) for place in (source, record, field) if place is not None]
         super().__init__(printable(": ".join([*places, problem])))
+
+
+class UnwrittenError(BadInputError):
+    """What cannot be written, and why."""
+
+    def __init__(self, target: Path, reason: object) -> None:
+        super().__init__(target, f"cannot be written ({reason})")
+        self.target, self.reason = target, reason
 
 
 def printable(text: str) -> str:
@@ -90,24 +99,54 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """Write to a temporary file beside `path` and rename it when all went well; gzip if the name ends in .gz."""
+    """Write to a temporary file beside `path` and rename it when all went well; gzip if the name ends in .gz.
+
+    Where `path` is a link, it stays one, and what it leads to is written.
+    """
     try:
-        with _temporary(path) as file:
+        with naming_full(path), _temporary(file_to_write(path), packed=path.suffix == ".gz") as file:
             yield file
     except OSError as error:
-        raise BadInputError(path, f"cannot be written ({error.strerror})") from None
+        raise UnwrittenError(path, error.strerror or error) from None
 
 
 @contextmanager
-def _temporary(path: Path) -> Iterator[IO[bytes]]:
+def naming_full(path: Path) -> Iterator[None]:
+    """Let the errors by which libraries tell of a full disk name what was to be written."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = lack_of_room(error)
+        if reason is None:
+            raise
+        raise UnwrittenError(path, reason) from None
+
+
+def file_to_write(path: Path) -> Path:
+    """Return the file that a path leads to, there or not; refuse pipes and devices, which it would replace."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except OSError as error:
+        raise UnwrittenError(path, error.strerror) from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise BadInputError(path, "is a pipe or a device; name a file to write")
+    return path.resolve() if path.is_symlink() else path
+
+
+@contextmanager
+def _temporary(path: Path, packed: bool) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as raw:
-            if path.suffix == ".gz":
+            if packed:
                 # no file name and no time in the header: the same content gives the same bytes
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-                    yield cast(IO[bytes], packed)
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as file:
+                    yield cast(IO[bytes], file)
             else:
                 yield raw
         umask = os.umask(0)
@@ -119,11 +158,23 @@ def _temporary(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+_TASK = ("task.yaml", "examples.parquet", "dialogues.parquet")
+"""What a task folder is known by."""
+
+
 def spare_inputs(out: Path, *inputs: Path | None) -> None:
-    """Refuse to write over what is read (a file, a folder, a file in it) or over any folder, before the work begins."""
+    """Refuse what would harm an input, or is no file to write, before the work begins.
+
+    That is, to write over what is read (a file, a folder, a file in it), to a task's folder, over any folder, a pipe or
+    a device.
+    """
+    written = file_to_write(out).resolve()
     for given in filter(None, inputs):
-        if out.resolve() == given.resolve() or (out.is_file() and given.resolve() in out.resolve().parents):
+        within = given.resolve() in written.parents
+        if written == given.resolve() or (out.is_file() and within):
             raise BadInputError(out, "would be overwritten; name another file to write")
+        if within and any((given / name).exists() for name in _TASK):
+            raise BadInputError(out, f"lies in the task {given}, which is read; name a file elsewhere")
     if out.is_dir():
         raise BadInputError(out, "is a folder; name a file to write")
 

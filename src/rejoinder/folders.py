@@ -4,9 +4,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from rejoinder.files import BadInputError
+from rejoinder.files import BadInputError, UnwrittenError, naming_full
 
 
 def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] = ()) -> None:
@@ -20,16 +20,16 @@ def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] =
 
 
 _WRITTEN = ".written"
-"""A file that lists what a staged folder held when it was done."""
+"""A file that lists the files that a staged folder held when it was done; older ones name the folders in it instead."""
 
 
 @contextmanager
 def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) -> Iterator[Path]:
     """Yield a folder that takes the place of `out` when all went well.
 
-    `out` must be new, empty or hold `mark` from an earlier time, and nothing but what was written there then, or
-    `later`. After a failure `out` is as it was, and of the staged folder only `kept` is left, for the next attempt, if
-    it holds more than a note of what it is for.
+    `out` must be new, empty or hold `mark` from an earlier time, and no file but those that were written there then, or
+    whose path ends as a pattern of `later` says. After a failure `out` is as it was, and of the staged folder only
+    `kept` is left, for the next attempt, if it holds more than a note of what it is for.
     """
     clear_folder(out, mark)
     _refuse_others(out, later)
@@ -41,12 +41,14 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
         keep_only(stage, kept)  # what a process that was killed may have left
         try:
             yield stage
-        except BaseException:
+            (stage / _WRITTEN).write_bytes(b"".join(os.fsencode(name) + b"\n" for name in _files(stage)))
+        except BaseException as error:
             keep_only(stage, kept)
             if sum(path.is_file() for path in stage.rglob("*")) < 2:
                 shutil.rmtree(stage)
+            if isinstance(error, UnwrittenError) and error.target.is_relative_to(stage):
+                raise UnwrittenError(shown / error.target.relative_to(stage), error.reason) from None
             raise
-        (stage / _WRITTEN).write_text("".join(f"{path.name}\n" for path in sorted(stage.iterdir())), "utf-8")
         shutil.rmtree(old, ignore_errors=True)
         if out.exists():
             out.rename(old)
@@ -54,17 +56,24 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
         shutil.rmtree(old, ignore_errors=True)
 
 
+def _files(folder: Path) -> list[str]:
+    """Return the files below a folder, and links, by their paths within it."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
 def _refuse_others(folder: Path, later: tuple[str, ...]) -> None:
     """Refuse a folder that holds what a person may have put there."""
-    known = {_WRITTEN, *later}
-    if (folder / _WRITTEN).is_file():
-        known |= {*(folder / _WRITTEN).read_text("utf-8").splitlines()}
-    unfinished = tuple(f".{name}." for name in later)  # what a process that was killed may have left
-    held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    others = sorted(name for name in held - known if not name.startswith(unfinished))
-    if others:
-        problem = f"holds {others[0]}, which was not written with it and would be lost; give another folder"
-        raise BadInputError(folder, problem)
+    listed = folder / _WRITTEN
+    known = {_WRITTEN, *(os.fsdecode(listed.read_bytes()).split("\n") if listed.is_file() else ())}
+    # what a process that was killed may have left
+    unfinished = [str(PurePath(pattern).with_name(f".{PurePath(pattern).name}.*")) for pattern in later]
+    for name in _files(folder):
+        path = PurePath(name)
+        is_ours = name in known or any(str(above) in known for above in path.parents)
+        if not is_ours and not any(path.match(pattern) for pattern in (*later, *unfinished)):
+            problem = f"holds {name}, which was not written with it and would be lost; give another folder"
+            raise BadInputError(folder, problem)
 
 
 @contextmanager
@@ -74,9 +83,10 @@ def new_folders(folder: Path, shown: Path | None = None) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInputError(shown or folder, f"cannot be written ({error.strerror})") from None
+        raise UnwrittenError(shown or folder, error.strerror) from None
     try:
-        yield
+        with naming_full(shown or folder):
+            yield
     except BaseException:
         for path in made:
             if not any(path.iterdir()):
@@ -93,10 +103,11 @@ def alone_in(stage: Path, out: Path) -> Iterator[None]:
         stage.mkdir(parents=True, exist_ok=True)
         handle = os.open(stage, os.O_RDONLY)
     except OSError as error:
-        raise BadInputError(out, f"cannot be written ({error.strerror})") from None
+        raise UnwrittenError(out, error.strerror) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        with naming_full(out):
+            yield
     except BlockingIOError:
         raise BadInputError(out, "another process is writing this folder") from None
     finally:

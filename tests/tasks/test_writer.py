@@ -35,6 +35,27 @@ def test_many_examples_in_tables(tmp_path):
     assert not list(tmp_path.glob(".parts*"))
 
 
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, complaint, full_disk):
+    def fill():
+        with TaskWriter(tmp_path / "task") as writer:
+            for number in range(5_000):
+                writer.add(str(number), [("a", f"{number * number}")], None, [("c", "c")])
+
+    with full_disk(10_000):
+        assert complaint(fill) == "task: cannot be written (File too large)"
+    assert not list(tmp_path.iterdir())
+
+
+def test_links_to_tables_are_written_through(tmp_path):
+    task, far = tmp_path / "task", tmp_path / "far.parquet"
+    task.mkdir()
+    (task / "options.parquet").symlink_to(far)
+    with TaskWriter(task) as writer:
+        writer.add("1", [("a", "b")], None, [("c", "c")])
+    assert (task / "options.parquet").is_symlink()
+    assert pl.read_parquet(far)["id"].to_list() == ["c"]
+
+
 def test_nothing_is_left_after_a_failure(tmp_path):
     try:
         with TaskWriter(tmp_path) as writer:

@@ -2,7 +2,6 @@
 
 import io
 import sys
-from typing import NoReturn
 
 import typer
 
@@ -19,29 +18,26 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot show an arrow shows a question mark
     try:
         app()
-    except ModuleNotFoundError as error:
-        from rejoinder.errors import missing_library
-
-        _stop(missing_library("this", error))
-    except (MemoryError, RuntimeError) as error:
-        from rejoinder.errors import is_out_of_memory
-
-        if not is_out_of_memory(error):
-            raise
-        typer.echo("error: out of memory; this needs more than there is", err=True)
-        sys.exit(1)
-    except OSError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
-    except ValueError as error:
-        _stop(error)
+    except Exception as error:
+        code, line = _told(error)
+        typer.echo(f"error: {line}", err=True)
+        sys.exit(code)
 
 
-def _stop(error: Exception) -> NoReturn:
-    """End with one line on a mistake that a person can mend; others are shown as they are."""
-    from rejoinder.errors import UserError
+def _told(error: Exception) -> tuple[int, object]:
+    """Return the exit code and the line for what a person can mend; other errors are shown as they are."""
+    from rejoinder.errors import UserError, is_out_of_memory, lack_of_room, missing_library
 
-    if not isinstance(error, UserError):
-        raise error
-    typer.echo(f"error: {error}", err=True)
-    sys.exit(2)
+    if isinstance(error, ModuleNotFoundError):
+        error = missing_library("this", error)
+    if isinstance(error, UserError):
+        return 2, error
+    if is_out_of_memory(error):
+        return 1, "out of memory; this needs more than there is"
+    if isinstance(error, OSError) and error.filename is not None:
+        return 1, error
+    if reason := lack_of_room(error):
+        return 1, f"output cannot be written ({reason})"
+    if isinstance(error, OSError):
+        return 1, error
+    raise error

@@ -114,7 +114,9 @@ def backup(
     """Write everything of a board to one archive, while it runs."""
     from rejoinder.board.backup import write_backup
     from rejoinder.board.site import open_site
+    from rejoinder.files import spare_inputs
 
+    spare_inputs(out)
     with closing(open_site(folder, database)) as site:
         write_backup(site, out)
     typer.echo(f"backup: {out}", err=True)

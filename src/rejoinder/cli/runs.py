@@ -96,7 +96,7 @@ def reliability(
 
     And how much can be answered at which precision.
     """
-    from rejoinder.files import BadInputError
+    from rejoinder.files import BadInputError, spare_inputs
     from rejoinder.measures.calibration import calibration_error, coverage_at, of_best_option, of_none, risk_coverage
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
@@ -106,6 +106,8 @@ def reliability(
 
     if out is not None and out.suffix not in (".svg", ".png"):
         raise BadInputError(out, "a chart is written as .svg or .png")
+    if out is not None:
+        spare_inputs(out, truth, run)
     answers = read_truth(truth, None, None, None)
     if not isinstance(answers, SelectionTruth):
         raise BadInputError(truth, "holds judgements; confidences in options are asked for")

@@ -1,5 +1,6 @@
 """Write a task folder example by example, so that files of gigabytes pass through little memory."""
 
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from rejoinder.files import file_to_write
 from rejoinder.folders import new_folders
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, PROFILE_SCHEMA
 
@@ -117,7 +119,7 @@ class TaskWriter:
             if table is not None:
                 table.sink_parquet(self._temporary / f"{name}.parquet")
         for joined in self._temporary.glob("*s.parquet"):
-            joined.replace(self.folder / joined.name)
+            shutil.move(joined, file_to_write(self.folder / joined.name))
 
 
 def _series(values: list[Any], kind: pl.DataType) -> pl.Series:
