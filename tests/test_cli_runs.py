@@ -73,3 +73,17 @@ def test_runs_are_fused(cli, folders):
     assert (code, "needs --dev and a --dev-run for each of the 2 runs" in err) == (2, True)
     code, _, err = cli("fuse", *pair, "--task", task / "dev", "--out", out)
     assert (code, "is not in the truth" in err or "missing" in err) == (2, True)
+
+
+def test_seeds_are_those_that_every_library_takes(cli, folders):
+    pytest.importorskip("torch")
+    stage = "{network: {encoder: {kind: bag, embedding: 4, hidden: 4, rarest: 1}}, training: {epochs: 1}}"
+    network = recipe(folders, f"system: neural-ranker\nsettings: {{stages: [{stage}]}}")
+    for number, made in enumerate(("random", network)):
+        asked = ("train", made, "--task", folders / "task", "--out", folders / f"{number}.model", "--seed")
+        for seed in (2**64, 2**63, -1):
+            code, _, err = cli(*asked, seed)
+            assert (code, "Invalid value for '--seed'" in err) == (2, True)
+        assert cli(*asked, 2**63 - 1)[0] == 0
+        run = folders / f"{number}.json"
+        assert cli("predict", folders / f"{number}.model", "--task", folders / "task" / "test", "--out", run)[0] == 0

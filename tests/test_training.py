@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,16 @@ from torch import nn  # noqa: E402
 
 from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
-from rejoinder.training import Training, load_arrays, load_weights, prepare, rate_factor, step_places, train  # noqa: E402
+from rejoinder.training import (  # noqa: E402
+    Training,
+    load_arrays,
+    load_weights,
+    prepare,
+    rate_factor,
+    save_arrays,
+    step_places,
+    train,
+)
 
 
 class Line:
@@ -130,6 +140,23 @@ def test_training_stops_when_dev_no_longer_improves(work, monkeypatch):
     assert [entry["dev"] for entry in json.loads((folder / training.HISTORY).read_text())] == [0.1, 0.3, 0.2, 0.25]
 
 
+def test_the_weights_of_the_best_check_are_kept(work, monkeypatch):
+    seen = []
+
+    def evaluate(self):
+        seen.append({name: value.clone() for name, value in self.network.state_dict().items()})
+        return [0.1, 0.3, 0.2][len(seen) - 1]
+
+    monkeypatch.setattr(Line, "evaluate", evaluate)
+    folder = work("a", replace(SETTINGS, epochs=3, checks=1))
+    train(folder)
+    network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1))
+    load_weights(network, folder / training.WEIGHTS)
+    found = network.state_dict()
+    assert all(found[name].equal(value) for name, value in seen[1].items())
+    assert not all(found[name].equal(value) for name, value in seen[2].items())
+
+
 def test_matrices_decay_and_vectors_do_not(work):
     found = []
     for decay in (0.0, 5.0):
@@ -151,11 +178,60 @@ def test_a_broken_checkpoint_is_named(work):
             train(folder)
 
 
-def test_a_broken_array_is_named(work):
+@pytest.mark.parametrize("name", ["x.npy", "arrays.json", "learner.json"])
+@pytest.mark.parametrize("content", [b"half a file", b"", b"[]", b"{\xff", b"1"])
+def test_what_was_damaged_on_the_way_is_named(work, monkeypatch, name, content):
     folder = work("a", SETTINGS)
-    (folder / "x.npy").write_bytes(b"half a file")
-    with pytest.raises(UserError, match=r"x\.npy: not the array that was prepared"):
-        train(folder)
+    monkeypatch.chdir(folder)
+    advice = f"copy {folder.resolve()} here again, or remove it and prepare it anew"
+    (folder / name).write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        train(Path())
+    assert str(caught.value) == f"{name}: not what was prepared; {advice}"
+    (folder / name).unlink()
+    with pytest.raises(UserError) as caught:
+        train(Path())
+    told = ".: nothing was prepared here; it has no learner.json"
+    assert str(caught.value) == (told if name == "learner.json" else f"{name}: is missing; {advice}")
+
+
+def test_an_array_of_another_length_is_named(work):
+    folder = work("a", SETTINGS)
+    whole = np.load(folder / "x.npy")
+    for other in (whole[:-1], whole[:0], np.append(whole, whole), whole[:, None]):
+        np.save(folder / "x.npy", other)
+        with pytest.raises(UserError, match=r"x\.npy: not what was prepared; "):
+            train(folder)
+    np.save(folder / "x.npy", whole)
+    train(folder)
+
+
+def test_arrays_may_be_saved_one_after_the_other(tmp_path):
+    save_arrays(tmp_path, {"x": np.arange(3), "y": np.zeros((2, 0))})
+    save_arrays(tmp_path, {"z": np.array(5), "x": np.arange(4)})
+    np.save(tmp_path / "stray.npy", np.arange(9))
+    found = {name: array.tolist() for name, array in load_arrays(tmp_path).items()}
+    assert found == {"x": [0, 1, 2, 3], "y": [[], []], "z": 5}
+
+
+def test_a_damaged_description_costs_no_weights(work):
+    folder = work("a", SETTINGS)
+    train(folder)
+    before = weights(folder)
+    (folder / training.LEARNER).write_text("{")
+    with pytest.raises(UserError, match=r"learner\.json: not what was prepared; "):
+        _prepared(folder, SETTINGS)
+    assert weights(folder) == before
+
+
+def test_weights_without_their_history_are_taken(work):
+    folder = work("a", SETTINGS)
+    train(folder)
+    before = weights(folder)
+    (folder / training.HISTORY).unlink()
+    train(folder)
+    assert weights(folder) == before
+    assert (folder / training.HISTORY).read_text() == ""
 
 
 def test_a_diverging_loss_is_said_so(work):

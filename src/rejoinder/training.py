@@ -1,8 +1,9 @@
 """One training loop for every neural system; it needs torch, numpy and safetensors, and accelerate for a GPU.
 
-A system prepares a folder here: arrays (`NAME.npy`), `learner.json` (which learner, with which settings) and whatever
-else its network is built from. The folder can be trained elsewhere, on a machine that has neither the data nor the rest
-of this package's dependencies, and brought back; `rejoinder train` then goes on from what it finds in it:
+A system prepares a folder here: arrays (`NAME.npy`, and their shapes in `arrays.json`), `learner.json` (which learner,
+with which settings) and whatever else its network is built from. The folder can be trained elsewhere, on a machine that
+has neither the data nor the rest of this package's dependencies, and brought back; `rejoinder train` then goes on from
+what it finds in it:
 
     python -m rejoinder.training FOLDER...
     accelerate launch -m rejoinder.training FOLDER...
@@ -14,7 +15,7 @@ import os
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +33,7 @@ from rejoinder.watch import Watch, unwatched
 WEIGHTS = "weights.safetensors"
 HISTORY = "history.json"
 LEARNER = "learner.json"
+_ARRAYS = "arrays.json"
 _CHECKPOINT = "checkpoint.pt"
 _TOO_MUCH = (
     "out of memory; set `batch` lower, and `accumulate` higher by as much, in `training` "
@@ -62,7 +64,7 @@ class Training:
     patience: int = 3
     """Checks without improvement after which training stops; 0: never."""
     precision: Literal["auto", "full", "bf16"] = "auto"
-    """auto: bf16 on a GPU that has it, else full."""
+    """auto: bf16 on a GPU that has it, else full; one process on a CPU is always full."""
 
     def __post_init__(self) -> None:
         """Refuse what nothing can be learned by."""
@@ -98,40 +100,78 @@ def prepare(
 ) -> None:
     """Write all that `train` needs; `learner` is `module:class`. What an earlier try has trained is kept."""
     content = json.dumps({"learner": learner, "settings": settings, "training": asdict(training), "seed": seed})
-    if (work / LEARNER).is_file() and (work / LEARNER).read_text() == content:
+    if (work / LEARNER).is_file() and read_learner(work) == json.loads(content):
         return
     work.mkdir(parents=True, exist_ok=True)
-    for stale in (_CHECKPOINT, WEIGHTS, HISTORY):
+    for stale in (LEARNER, _CHECKPOINT, WEIGHTS, HISTORY):
         (work / stale).unlink(missing_ok=True)
     save_arrays(work, arrays)
-    (work / LEARNER).write_text(content)
+    _write_whole(work / LEARNER, content)
 
 
-def save_arrays(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays, each to a file of its own."""
+def read_learner(work: Path) -> dict[str, Any]:
+    """Return what `prepare` wrote of a learner: its `learner`, `settings`, `training` and `seed`."""
+    return _read_object(work / LEARNER, "learner", "settings", "training", "seed")
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays, each to a file of its own, beside those that are there, and the shapes of all."""
     folder.mkdir(parents=True, exist_ok=True)
+    shapes = _read_object(folder / _ARRAYS) if (folder / _ARRAYS).is_file() else {}
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
+        shapes[name] = array.shape
+    _write_whole(folder / _ARRAYS, json.dumps(shapes))
 
 
 def load_arrays(folder: Path) -> dict[str, NDArray[Any]]:
-    """Return prepared arrays, mapped rather than read."""
-    arrays = {}
-    for path in sorted(folder.glob("*.npy")):
-        try:
-            arrays[path.stem] = np.load(path, mmap_mode="r")
-        except (OSError, ValueError, EOFError):
-            raise UserError(f"{path}: not the array that was prepared; remove {folder.parent} to start anew") from None
-    return arrays
+    """Return prepared arrays, mapped rather than read; all of them have to be there, and as long as they were."""
+    return {name: _map(folder / f"{name}.npy", shape) for name, shape in _read_object(folder / _ARRAYS).items()}
+
+
+def _map(path: Path, shape: list[int]) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        raise _damaged(path) from None
+    if [*array.shape] != shape:
+        raise _damaged(path)
+    return array
+
+
+def _read_object(path: Path, *keys: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        raise _damaged(path) from None
+    if not isinstance(found, dict) or not found.keys() >= {*keys}:
+        raise _damaged(path)
+    return found
+
+
+def _damaged(path: Path) -> UserError:
+    advice = f"copy {path.parent.resolve()} here again, or remove it and prepare it anew"
+    return UserError(f"{path}: {'not what was prepared' if path.exists() else 'is missing'}; {advice}")
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def train(work: Path, watch: Watch = unwatched) -> None:
-    """Train what `prepare` wrote until it is done; the weights of the best check are left in `work`."""
+    """Train what `prepare` wrote until it is done; the weights of the best check are left in `work`.
+
+    Weights without their history, from elsewhere, get an empty one: a model can do without its curve.
+    """
     if (work / WEIGHTS).is_file():
+        if not (work / HISTORY).is_file():
+            (work / HISTORY).touch()
         return
     if not (work / LEARNER).is_file():
         raise UserError(f"{work}: nothing was prepared here; it has no {LEARNER}")
-    described = json.loads((work / LEARNER).read_text())
+    described = read_learner(work)
     import_module("safetensors.torch")  # for the weights in the end; where it is missing, better now than then
     module, _, class_ = described["learner"].partition(":")
     setup: Setup = getattr(import_module(module), class_)
@@ -291,7 +331,7 @@ class _Loop:
         if not path.is_file():
             return
         try:
-            self._restore(torch.load(path, map_location=self.accelerator.device, weights_only=True))
+            self._restore(torch.load(path, map_location="cpu", weights_only=True))
         except Exception as error:  # torch has many of its own, and long ones
             if is_out_of_memory(error):
                 raise
@@ -301,16 +341,16 @@ class _Loop:
         self.accelerator.unwrap_model(self.wrapped).load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.place, self.step = state["place"]
-        self.history, self.best = state["history"], {name: value.cpu() for name, value in state["best"].items()}
+        self.history, self.best = state["history"], state["best"]
         processor, cuda = state["random"]
-        torch.set_rng_state(processor.cpu())
+        torch.set_rng_state(processor)
         if cuda and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all([value.cpu() for value in cuda])
+            torch.cuda.set_rng_state_all(cuda)
 
     def _finish(self) -> None:
         (self.work / HISTORY).write_text(json.dumps(self.history))
-        untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()
-        save_weights(self.best or untrained, self.work / WEIGHTS)
+        untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()  # of which some may share their memory
+        save_weights(self.best or {name: value.clone() for name, value in untrained.items()}, self.work / WEIGHTS)
         (self.work / _CHECKPOINT).unlink(missing_ok=True)
 
 

@@ -5,6 +5,7 @@ torch = pytest.importorskip("torch")
 
 from rejoinder.measures import judgement as measures  # noqa: E402
 from rejoinder.nn.judging import Asked, DialogueVectors, JudgeLearner, JudgeNetwork, Reader, predict, question_loss  # noqa: E402
+from rejoinder.training import save_arrays  # noqa: E402
 
 ALLOWED = [[True, True, False], [False, True, True]]
 QUESTIONS = [Asked(5, ordered=True), Asked(3, ordered=False, allowed=ALLOWED)]
@@ -86,8 +87,7 @@ def test_it_learns_who_is_content_from_the_last_turn(tmp_path, reader, loss):
         np.where(whole.role[:, None] == 0, [1.0, 0, 0], [0, 0.5, 0.5]),
     ]
     arrays = {"vectors": whole.vectors, "role": whole.role, "sizes": sizes, "dev": np.arange(300) >= 250}
-    for name, array in (arrays | {f"truth_{place}": truth for place, truth in enumerate(truths)}).items():
-        np.save(tmp_path / f"{name}.npy", array)
+    save_arrays(tmp_path, arrays | {f"truth_{place}": truth for place, truth in enumerate(truths)})
     settings = {
         "reader": vars(reader) | {"loss": loss, "dropout": 0.0},
         "questions": [vars(asked) for asked in QUESTIONS],

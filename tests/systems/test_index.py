@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import polars as pl
@@ -191,9 +192,60 @@ def test_files_that_do_not_belong_together(tmp_path, complaint, name):
     whole = np.load(path)
     for part in (whole[:-1], whole[:0]):
         np.save(path, part)
-        assert "do not belong together" in complaint(Index.open, tmp_path / "index")
+        assert complaint(Index.open, tmp_path / "index") == (
+            "index/1: its files do not belong together; the index is damaged: train the model anew"
+        )
     np.save(path, whole)
     assert len(Index.open(tmp_path / "index")) == 20
+
+
+def test_segments_that_do_not_belong_together(tmp_path, complaint):
+    index, other = Index(tmp_path / "index"), Index(tmp_path / "other")
+    add(index, list(range(20)))
+    add(index, list(range(20, 30)))
+    other.add(options_of([30]), np.ones((1, 5), np.float32), count_words(["x"], 0))
+    shutil.rmtree(tmp_path / "index" / "2")
+    shutil.copytree(tmp_path / "other" / "1", tmp_path / "index" / "2")
+    assert complaint(Index.open, tmp_path / "index").startswith("index: its segments do not belong together; ")
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["1", "1"], "names the segment 1 twice"),
+        (["1", "one"], "names a segment 'one', which is no number"),
+        (["²"], "names a segment '²', which is no number"),
+        ([""], "names a segment '', which is no number"),
+    ],
+)
+def test_names_that_no_segments_have(tmp_path, complaint, names, problem):
+    add(Index(tmp_path), list(range(20)))
+    (tmp_path / "index.json").write_text(json.dumps({"segments": [{"name": name} for name in names]}))
+    told = f"index.json: {problem}; the index is damaged: train the model anew"
+    assert complaint(Index.open, tmp_path) == told
+
+
+def test_options_without_their_columns(tmp_path, complaint):
+    add(Index(tmp_path), list(range(20)))
+    path = tmp_path / "1" / "options.parquet"
+    whole = options_of(range(20))
+    for missing, table in (
+        ("text", whole.drop("text")),
+        ("id", whole.drop("id")),
+        ("text", whole.with_columns(pl.col("text").hash())),
+    ):
+        table.write_parquet(path)
+        told = f"1/options.parquet: no column {missing!r} of texts; the index is damaged: train the model anew"
+        assert complaint(Index.open, tmp_path) == told
+
+
+def test_vectors_of_very_different_lengths_are_compared_exactly():
+    numbers = list(range(3000))
+    lengths = np.random.default_rng(0).lognormal(sigma=1.0, size=(3000, 1)).astype(np.float32)
+    vectors, [asked] = vectors_of(numbers) * lengths, vectors_of([5000])
+    index = Index()
+    index.add(options_of(numbers), vectors, count_words(options_of(numbers)["text"].to_list(), 0))
+    assert len(set(index.nearest(asked, 20, rescored=100)) & set(np.argsort(-(vectors @ asked))[:20])) > 18
 
 
 def test_vectors_whose_signs_tell_nothing_are_compared_exactly():

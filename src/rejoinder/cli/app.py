@@ -64,7 +64,7 @@ Pool = Annotated[
         "--pool", help="What all examples of official files choose from (subtask 2): lines `id TAB utterance`."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of every random choice.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]

@@ -1,5 +1,6 @@
 """`rejoinder recipes`, `train`, `predict`, `crossvalidate` and `index`."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,9 +106,10 @@ def train(
         typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
         return
     typer.echo(f"{card.recipe.name}: trained on {counted(card.train.examples, 'example')}, written to {out}")
-    for note in card.notes:
+    curves, without = draw_curves(out)
+    for note in (*card.notes, *without):
         typer.echo(f"note: {note}")
-    for curve in draw_curves(out):
+    for curve in curves:
         typer.echo(f"how it learned: {curve}")
 
 
@@ -199,6 +201,13 @@ def index(
 
     Not needed before `predict`, which encodes what the index has not; but then it does so each time.
     """
+    from rejoinder.folders import alone_in
+
+    with alone_in(model, model) if model.is_dir() else nullcontext():  # from reading what is there until it is changed
+        _update_indices(model, task, pool)
+
+
+def _update_indices(model: Path, task: Path, pool: Path | None) -> None:
     from rejoinder.files import BadInputError
     from rejoinder.model import load_model
     from rejoinder.report.terminal import progress

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from rejoinder.nn.distances import jsd, nmd, rnss, rsnod
 from rejoinder.nn.encoders import recur
+from rejoinder.training import load_arrays
 
 _PLACES = 8
 """Places and counts of turns that have a marker of their own; beyond, they share the last."""
@@ -188,10 +189,10 @@ class JudgeLearner:
         self.reader = Reader(**settings["reader"])
         self.questions = [Asked(**asked) for asked in settings["questions"]]
         self.network: nn.Module = JudgeNetwork(self.reader, self.questions)
-        self.dialogues = DialogueVectors(*(np.load(folder / f"{name}.npy") for name in ("vectors", "role", "sizes")))
-        self.truths = [np.load(folder / f"truth_{number}.npy") for number in range(len(self.questions))]
-        dev = np.load(folder / "dev.npy")
-        self.train, self.dev = np.flatnonzero(~dev), np.flatnonzero(dev)
+        arrays = {name: np.array(array) for name, array in load_arrays(folder).items()}
+        self.dialogues = DialogueVectors(arrays["vectors"], arrays["role"], arrays["sizes"])
+        self.truths = [arrays[f"truth_{number}"] for number in range(len(self.questions))]
+        self.train, self.dev = np.flatnonzero(~arrays["dev"]), np.flatnonzero(arrays["dev"])
 
     def batches(self, epoch: int) -> Sequence[NDArray[np.intp]]:
         """Shuffle the dialogues and cut them into batches."""

@@ -29,8 +29,9 @@ Rows = NDArray[np.intp]
 _LIST = "index.json"
 _ARRAYS = ("vectors", "codes", "words", "starts", "rows", "weights")
 _MOST_SEGMENTS = 16
-_LOPSIDED = 0.25
-"""How far from a half, in the mean of components, the share of positive ones may be."""
+_ANEW = "the index is damaged: train the model anew"
+_LOPSIDED, _UNEVEN = 0.25, 0.1
+"""How far from a half, in the mean of components, the share of positive ones may be, and how different the lengths."""
 RESCORED = 2048
 """Options whose vectors are compared exactly, after a look at the signs alone."""
 
@@ -78,11 +79,11 @@ class Segment(msgspec.Struct, frozen=True):
     @classmethod
     def load(cls, folder: Path) -> "Segment":
         """Map a folder."""
-        options = read_parquet(folder / "options.parquet")
+        options = _read_options(folder / "options.parquet")
         arrays = {name: _map(folder / f"{name}.npy") for name in _ARRAYS}
         segment = cls(options, **arrays, lopsided=_is_lopsided(arrays["vectors"]))
         if not segment.is_whole():
-            raise BadInputError(folder, "its files do not belong together; build the index anew")
+            raise BadInputError(folder, f"its files do not belong together; {_ANEW}")
         return segment
 
     def is_whole(self) -> bool:
@@ -142,6 +143,7 @@ class Index:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
+        self.shown: Path | str = folder or "index"
         self.list = _List()
         self.segments: list[Segment] = []
 
@@ -154,10 +156,13 @@ class Index:
                 index.list = msgspec.json.decode(file.read(), type=_List, dec_hook=_to_rows)
             except msgspec.DecodeError as error:
                 raise BadInputError(folder / _LIST, f"damaged ({error})") from None
+        _check_names(folder / _LIST, [entry.name for entry in index.list.segments])
         index.segments = [Segment.load(folder / entry.name) for entry in index.list.segments]
         for segment, entry in zip(index.segments, index.list.segments, strict=True):
             if not _are_within(entry.removed, segment.options.height):
-                raise BadInputError(folder / _LIST, "removes what the index does not hold; build the index anew")
+                raise BadInputError(folder / _LIST, f"removes what the index does not hold; {_ANEW}")
+            if segment.vectors.shape[1] != index.segments[0].vectors.shape[1]:
+                raise BadInputError(folder, f"its segments do not belong together; {_ANEW}")
         return index
 
     def __len__(self) -> int:
@@ -166,6 +171,7 @@ class Index:
     def copy(self) -> "Index":
         """Return another index of the same segments, in memory, that can be changed by itself."""
         other = Index()
+        other.shown = self.shown
         other.segments, other.list = list(self.segments), deepcopy(self.list)
         return other
 
@@ -190,12 +196,8 @@ class Index:
         known = self.options()["id"].gather(self.kept()) if self.segments and not instead else options["id"].head(0)
         again = options.filter(options["id"].is_in(known.implode()) | options["id"].is_duplicated())
         if again.height:
-            raise BadInputError(self.folder or "index", f"{again['id'][0]!r} is in the index already", field="id")
-        if self.segments and vectors.shape[1] != self.segments[0].vectors.shape[1]:
-            width = self.segments[0].vectors.shape[1]
-            raise BadInputError(
-                self.folder or "index", f"holds vectors of {width}, not of {vectors.shape[1]} components"
-            )
+            raise BadInputError(self.shown, f"{again['id'][0]!r} is in the index already", field="id")
+        self._check_width(vectors.shape[1])
         segment = Segment.of(options, vectors, weights)
         if instead:
             self._drop(options["id"].to_list())
@@ -243,6 +245,7 @@ class Index:
         At least ten times as many are compared as are asked for, or signs would decide.
         Of equal ones those of the least place, by row, come first; without places, the first rows.
         """
+        self._check_width(len(vector))
         code = _codes(vector[None])[:, 0]
         rows = np.concatenate(
             [
@@ -263,7 +266,7 @@ class Index:
 
     def save(self, folder: Path) -> None:
         """Write an index that was only in memory."""
-        self.folder = folder
+        self.folder = self.shown = folder
         for segment, entry in zip(self.segments, self.list.segments, strict=True):
             segment.save(folder / entry.name)
         self._write()
@@ -271,6 +274,11 @@ class Index:
     def _firsts(self) -> list[int]:
         sizes = [segment.options.height for segment in self.segments]
         return [sum(sizes[:place]) for place in range(len(sizes))]
+
+    def _check_width(self, width: int) -> None:
+        held = self.segments[0].vectors.shape[1] if self.segments else width
+        if width != held:
+            raise BadInputError(self.shown, f"holds vectors of {held}, not of {width} components")
 
     def _append(self, segment: Segment, name: str | None = None) -> None:
         name = name or str(1 + max((int(entry.name) for entry in self.list.segments), default=0))
@@ -292,6 +300,22 @@ class Index:
                 shutil.rmtree(stale)
 
 
+def _check_names(path: Path, names: list[str]) -> None:
+    for name in names:
+        if not (name.isascii() and name.isdecimal()):
+            raise BadInputError(path, f"names a segment {name!r}, which is no number; {_ANEW}")
+        if names.count(name) > 1:
+            raise BadInputError(path, f"names the segment {name} twice; {_ANEW}")
+
+
+def _read_options(path: Path) -> pl.DataFrame:
+    options = read_parquet(path)
+    for name in ("id", "text"):
+        if options.schema.get(name) != pl.String:
+            raise BadInputError(path, f"no column {name!r} of texts; {_ANEW}")
+    return options.select("id", "text")
+
+
 def _to_rows(_: type, value: object) -> Rows:
     return np.array(msgspec.convert(value, list[int]), dtype=np.intp)
 
@@ -307,8 +331,13 @@ def _codes(vectors: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _is_lopsided(vectors: NDArray[Any]) -> bool:
-    some = vectors[:: 1 + len(vectors) // 256]
-    return some.size > 0 and bool(np.abs((some > 0).mean(axis=0) - 0.5).mean() > _LOPSIDED)
+    """Whether signs alone tell too little of vectors: most have the same, or their lengths differ."""
+    some = vectors[:: 1 + len(vectors) // 256].astype(np.float32)
+    if not some.size:
+        return False
+    lengths = np.linalg.norm(some, axis=1)
+    same = np.abs((some > 0).mean(axis=0) - 0.5).mean() > _LOPSIDED
+    return bool(same or lengths.std() > _UNEVEN * lengths.mean())
 
 
 def _by_option(segment: Segment) -> sparse.csr_matrix:
@@ -322,7 +351,7 @@ def _map(path: Path) -> NDArray[Any]:
     try:
         found: NDArray[Any] = np.load(path, mmap_mode="r").view(np.ndarray)  # as mapped, and quicker to cut
     except FileNotFoundError:
-        raise BadInputError(path, "no such file; the index is not whole") from None
+        raise BadInputError(path, "no such file; the index is not whole: train the model anew") from None
     except (ValueError, OSError, EOFError) as error:
         raise BadInputError(path, f"damaged ({error})") from None
     return found
