@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 
 import pytest
@@ -36,6 +37,19 @@ def test_from_logs_to_official_files_and_back(cli, logs, tmp_path):
     first, again = (load_selection_task(tmp_path / side / "subtask_2/test") for side in ("tasks", "back"))
     assert first.examples.equals(again.examples)
     assert first.options.equals(again.options)
+
+
+def test_a_split_far_from_the_wanted_one_is_told(cli, logs, tmp_path):
+    days = [part for log in sorted(logs.glob("*.raw.txt"))[:3] for part in ("--logs", log)]
+    built = ("build", "ubuntu", *days, "--links", logs, "--candidates", 10, "--pool-size", 100, "--out", tmp_path / "o")
+    code, out, err = cli(*built)
+    assert code == 0, err
+    told = re.search(r"train has (\d+)% of the dialogues, not 80%: whole days are split, and there are 3 with", err)
+    assert told, err
+    assert told[0] in out
+    sizes = json.loads((tmp_path / "o/description.json").read_text())["tasks"]
+    train, dev, test = (sizes[f"subtask_1/{split}"] for split in ("train", "dev", "test"))
+    assert train / (train + dev + test) == pytest.approx(int(told[1]) / 100, abs=0.05)
 
 
 def test_a_task_folder_is_a_truth(cli, logs, tmp_path):

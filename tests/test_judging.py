@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from datetime import datetime, timedelta
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 
 from rejoinder.dialogue import Dialogue, Turn
 from rejoinder.judging import Judgements, follow, judge, trend, values_of
+from rejoinder.report.judgements import records
 from rejoinder.runs.judgement import JudgementRun, uniform
 from rejoinder.sample import helpdesk
 from rejoinder.systems.system import JudgementSystem
@@ -49,7 +51,7 @@ def test_labels_that_are_no_numbers_run_from_good_to_bad():
     answers = JudgementTask(talk, (breakdown,)).unanswered().answers
     found = Judgements(talk, answers, {"x": np.array([[1.0, 0, 0], [0, 1, 0]])})
     assert found.scores(breakdown).tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
-    assert found.overall().tolist() == [0.5, 0]
+    assert found.overall().tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
 
 
 def test_models_judge_what_they_were_taught(cli, save, tmp_path):
@@ -75,7 +77,47 @@ def test_without_a_scale_there_is_no_better_or_worse():
     polite = Question("polite", ("yes", "no"), ordered=False)
     talk = (dialogue("a", "hi"), dialogue("b", "hi"))
     answers = JudgementTask(talk, (polite,)).unanswered().answers
-    assert Judgements(talk, answers, {"polite": np.ones((2, 2)) / 2}).overall().tolist() == [0, 0]
+    assert np.isnan(Judgements(talk, answers, {"polite": np.ones((2, 2)) / 2}).overall()).all()
+
+
+def test_a_model_without_a_scale_gives_no_overall_score(cli, save, tmp_path):
+    chats = save("chats.csv", "conversation,speaker,text\n1,user,hi\n1,agent,hello\n2,user,oh\n")
+    votes = save("votes.csv", "conversation,annotator,question,turn,label\n1,a,polite,,yes\n2,a,polite,,no\n")
+    asked = save("asked.yaml", '- {name: polite, labels: ["yes", "no"], ordered: false}\n')
+    task, model, page = tmp_path / "task", tmp_path / "mean.model", tmp_path / "page.html"
+    assert cli("import", "helpdesk", chats, "--votes", votes, "--questions", asked, "--out", task)[0] == 0
+    assert cli("train", "mean", "--task", task, "--out", model)[0] == 0
+    code, _, err = cli("judge", chats, "--model", model, "--out", tmp_path / "out.csv", "--report", page)
+    assert (code, err.splitlines()[0]) == (
+        0,
+        "note: none of the model's questions is a scale: no dialogue has an overall score",
+    )
+    assert (tmp_path / "out.csv").read_text() == "id,time,turns\n1,,2\n2,,1\n"
+    text = page.read_text("utf-8")
+    assert "Worst dialogues" not in text
+    assert "+0.00" not in text
+    assert text.count("polite yes (50%)") == 2
+    assert cli("judge", chats, "--model", model, "--out", tmp_path / "out.jsonl")[0] == 0
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert (set(first), first["polite"]["probabilities"]) == ({"id", "polite"}, {"yes": 0.5, "no": 0.5})
+
+
+def test_a_dialogue_that_no_scale_asks_about_comes_last_and_without_a_score():
+    breakdown = Question("x", ("O", "X"), ordered=True, roles={"helpdesk": ("O", "X")})
+
+    class Certain(JudgementSystem):
+        questions = (breakdown,)
+
+        def predict(self, task, watch=None):
+            return JudgementRun("certain", {"x": np.tile([1.0, 0], (len(task.unanswered().answers["x"].example), 1))})
+
+    talk = [dialogue("a", "hi"), dialogue("b", "hi", "hello")]
+    found = judge(Certain(None), talk)
+    assert found.overall().argsort(kind="stable").tolist() == [1, 0]
+    assert ["overall" in record for record in records(found)] == [False, True]
+    courses = follow(Certain(None), talk)
+    assert [course.wrong for course in courses] == [None, None]
+    assert courses[1].scores == pytest.approx((np.nan, 1), nan_ok=True)
 
 
 def test_the_turn_that_went_wrong():
@@ -151,6 +193,14 @@ def test_the_command_judges_chats_and_reports(cli, model, save, tmp_path):
                        "--report", tmp_path / "cn.html")  # fmt: skip
     assert code == 0, err
     assert "judges Chinese here: do not use these scores" in (tmp_path / "cn.html").read_text("utf-8")
+
+
+def test_only_negative_overall_scores_have_the_colour_of_bad_ones(cli, model, tmp_path):
+    assert cli("train", "kernel-judge", "--task", model / "train_en.json", "--out", tmp_path / "model")[0] == 0
+    given = ("--model", tmp_path / "model", "--out", tmp_path / "out.csv", "--report", tmp_path / "page.html")
+    assert cli("judge", model / "test_en.json", *given, "--worst", 1000)[0] == 0
+    shown = re.findall(r'class="(overall[^"]*)">([+-])', (tmp_path / "page.html").read_text("utf-8"))
+    assert set(shown) == {("overall bad", "-"), ("overall", "+")}
 
 
 def test_a_model_that_learned_both_languages_may_judge_both(cli, model, tmp_path):

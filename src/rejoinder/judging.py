@@ -59,7 +59,7 @@ class Judgements(msgspec.Struct, frozen=True):
     def overall(self) -> Floats:
         """Return each dialogue's mean expected label over all scales, each stretched to -1 (worst) to 1.
 
-        A dialogue that no scale says anything of has 0.
+        A dialogue that no scale says anything of has NaN.
         """
         scaled = np.empty((len(self.scales), len(self.dialogues)))
         for place, question in enumerate(self.scales):
@@ -67,7 +67,8 @@ class Judgements(msgspec.Struct, frozen=True):
             middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
             scaled[place] = (self.scores(question) - middle) / half
         known = ~np.isnan(scaled)
-        return np.asarray(np.where(known, scaled, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(known, scaled, 0).sum(axis=0) / known.sum(axis=0))
 
     def spread(self, question: Question) -> Floats:
         """Return the standard deviation of the votes to be expected: how far people would differ."""
@@ -109,7 +110,7 @@ class Course(msgspec.Struct, frozen=True):
     """How a dialogue would have been judged had it ended after each of its turns."""
 
     scores: tuple[float, ...]
-    """The overall score after each turn, -1 to 1."""
+    """The overall score after each turn, -1 to 1 (NaN: none)."""
     wrong: int | None
     """The turn after which the score fell most; None: it never fell."""
 
@@ -127,9 +128,14 @@ def follow(system: JudgementSystem, dialogues: Sequence[Dialogue], watch: Watch 
         scores = overall[start : start + len(dialogue.turns)]
         start += len(dialogue.turns)
         steps = np.diff(scores)
-        fell = len(steps) > 0 and steps.min() < 0
-        courses.append(Course(tuple(scores.tolist()), int(steps.argmin()) + 1 if fell else None))
+        fell = bool((steps < 0).any())
+        courses.append(Course(tuple(scores.tolist()), int(np.nanargmin(steps)) + 1 if fell else None))
     return courses
+
+
+def unknown_course(dialogue: Dialogue) -> Course:
+    """Return the course of a dialogue that no scale says anything of."""
+    return Course((np.nan,) * len(dialogue.turns), None)
 
 
 class TrendPoint(msgspec.Struct, frozen=True):

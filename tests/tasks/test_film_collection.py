@@ -238,6 +238,19 @@ def test_tastes_are_users_own(likes):
     assert listed(["A", "B", "C"]) == "A, B, and C"
 
 
+@pytest.mark.parametrize("users", [1, 2])
+def test_fewer_users_than_splits_are_refused(cli, world, save, tmp_path, users):
+    liked = [line.partition(",")[0] for line in (world / "movies.csv").read_text().splitlines()[1:4]]
+    rows = [f"{user},{film},{5 if user < users else 1},0" for user in range(3) for film in liked]
+    ratings = save("ratings.csv", "userId,movieId,rating,timestamp\n" + "\n".join(rows) + "\n")
+    save("movies.csv", (world / "movies.csv").read_text())
+    given_files = ("--kb", world / "movie_kb.txt", "--ratings", ratings)
+    code, _, err = cli("build", "movies", *given_files, "--out", tmp_path / "out")
+    who = f"{users} user{'s' * (users > 1)} with five stars for two films of the knowledge base"
+    assert (code, err) == (2, f"error: {ratings}: holds {who}; tasks 2 and 3 need 3 at least\n")
+    assert not (tmp_path / "out").exists()
+
+
 def test_films_that_few_like_are_answers_more_often():
     likes = from_lists([[0, 1, 2], [0, 1], [0, 3]])  # liked by three, two, one, one
     tastes = draw_tastes(likes, 60_000, np.random.default_rng(0))

@@ -17,3 +17,13 @@ def test_a_folder_of_several_tasks_says_which_there_are(tmp_path):
 def test_an_empty_folder_is_no_task(tmp_path):
     with pytest.raises(BadInputError, match=r"options\.parquet"):
         load_task(tmp_path)
+
+
+def test_a_pool_beside_options_of_their_own_is_refused(save):
+    example = {"example-id": 1, "messages-so-far": [{"speaker": "a", "utterance": "hi"}]}
+    pool = save("replies.txt", "x\thello\n")
+    bare = save("questions.json", [example])
+    assert load_task(bare, pool).examples["options"].null_count() == 1
+    own = save("chats.json", [example | {"options-for-next": [{"candidate-id": "a", "utterance": "hello"}]}])
+    with pytest.raises(BadInputError, match=r"replies\.txt: a pool has no use with .*chats\.json, whose examples have"):
+        load_task(own, pool)

@@ -21,7 +21,7 @@ _DESCRIPTION = """
 Judge **customer-helpdesk dialogues** as 19 annotators did (the task of NTCIR-15 DialEval-1, on generated data).
 
 - *Quality*: for each dialogue a distribution over the scores -2 to 2 for task accomplishment (A), customer
-  satisfaction (S) and efficiency (E).
+  satisfaction (S) and effectiveness (E).
 - *Nuggets*: for each turn a distribution over the kinds of nugget.
 
 A run is a JSON file in DialEval's format. The folder `sample/` within the board's holds some to hand in as they are;

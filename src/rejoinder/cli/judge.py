@@ -197,6 +197,8 @@ def judge(
     dialogues = _read_chats(chats, _columns(conversation, speaker, text, time), _roles(customer, helpdesk), mask)
     found = judge_all(system, dialogues, progress)
     write_judgements(out, found)
+    if not found.scales:
+        typer.echo("note: none of the model's questions is a scale: no dialogue has an overall score", err=True)
     typer.echo(f"{counted(len(dialogues), 'dialogue')} judged in {out}", err=True)
     if report is not None:
         _write_report(report, chats.name, found, card, system, worst)
@@ -230,10 +232,11 @@ def _read_chats(path: Path, columns: "Columns", roles: "Roles", mask: bool) -> "
 def _write_report(
     path: Path, title: str, found: "Judgements", card: "ModelCard", system: "JudgementSystem", worst: int
 ) -> None:
-    from rejoinder.judging import follow, trend
+    from rejoinder.judging import follow, trend, unknown_course
     from rejoinder.report.judgements import Report, write_report
     from rejoinder.report.terminal import progress
 
-    shown = found.overall().argsort(kind="stable")[:worst].tolist()
-    courses = follow(system, [found.dialogues[number] for number in shown], progress)
+    shown = found.overall().argsort(kind="stable")[:worst].tolist()  # those without a score last, as they come
+    chosen = [found.dialogues[number] for number in shown]
+    courses = follow(system, chosen, progress) if found.scales else [unknown_course(dialogue) for dialogue in chosen]
     write_report(path, Report(f"How the dialogues in {title} went", found, shown, courses, trend(found), card))

@@ -20,7 +20,7 @@ _PHONE = re.compile(
     r"(?<![\w.+-])(?:"
     r"\+(?=(?:[ .()-]{0,2}\d){8,15})\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}"  # +44 20 7946 0958
     r"|\(0?\d{2,4}\)[ .-]?\d{3,4}[ .-]?\d{4}"  # (020) 7946 0958
-    r"|0\d{1,4}(?:[ .-]\d{3,8}){1,3}"  # 020 7946 0958, 010-62345678
+    r"|(?<!\d[ /])0(?!00)\d{1,4}(?:[ .-]\d{3,8}){1,3}"  # 020 7946 0958, 010-62345678; not in 20 01 2013, 10 000 000
     r"|\d{3}[ .-]\d{3}[ .-]\d{4}"  # 212-555-0123
     r"|[48]00[ -]?\d{3}[ -]?\d{4}"  # 400-810-0000
     r"|1[3-9]\d[ -]?\d{4}[ -]?\d{4}"  # Chinese mobile numbers
@@ -28,6 +28,18 @@ _PHONE = re.compile(
     re.ASCII,
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{8,}(?![\w.]*\d)", re.ASCII)
+_GROUPS = re.compile(
+    r"(?<![\w.,:/])(?:"
+    r"\d{2,}(?P<mark>[ -])\d{2,}(?:(?P=mark)\d{2,}){0,9}"  # 1234 5678, 12-345-678
+    r"|(?!(?:19|20)\d\d\.\d{1,3}\.)(?=[\d.]*\d{4})\d{3,}(?:\.\d{3,}){1,9}\.\d{2,}"  # 1234.5678.9012; not 2021.003.20155
+    r")(?!\w|[.,:/-]\d)",
+    re.ASCII,
+)
+_CURRENCY = r"(?:[$€£¥元]|(?:EUR|USD|GBP|CNY|RMB|euros?|dollars?|pounds?|yuan)\b)"
+_PRICE_BEFORE = re.compile(_CURRENCY + r" ?\Z", re.IGNORECASE)
+_PRICE_AFTER = re.compile(" ?" + _CURRENCY, re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_LEAST_DIGITS = 8
 _NAME = re.compile(
     r"(?P<before>\b(?:[Mm]y name is|(?:Mr|Mrs|Ms|Miss|Dr|Prof)\.?)\s+)[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+){0,2}"
     r"|(?P<greeting>\b(?:Dear|DEAR)\s+)(?!(?:Sir|Madam|Customer|User|Friend|All|Team|Client|Valued|Support|Mr|Mrs|Ms|Dr)\b)"
@@ -42,6 +54,7 @@ def mask(text: str) -> str:
     text = _IBAN.sub(_checked("[account]", _is_iban), _CHINESE_ID.sub("[id]", text))
     text = _DIGITS.sub(_checked("[card]", _is_card), text)
     text = _NUMBER.sub("[number]", _PHONE.sub("[phone]", text))
+    text = _GROUPS.sub(_mask_groups, text)
     return _NAME.sub(lambda found: f"{found['before'] or found['greeting']}[name]", text)
 
 
@@ -59,6 +72,29 @@ def _mask_ip(found: re.Match[str]) -> str:
     except ValueError:
         return found[0]
     return "[ip]"
+
+
+def _mask_groups(found: re.Match[str]) -> str:
+    """Mask a number in groups unless it is a date, years, a price, or a range of round numbers."""
+    groups = re.split("[ .-]", found[0])
+    few = sum(map(len, groups)) < _LEAST_DIGITS
+    years = all(map(_YEAR.fullmatch, groups))
+    round_ = all(group.endswith("00") for group in groups[1:])
+    return found[0] if few or years or round_ or _is_date(groups) or _is_price(found) else "[number]"
+
+
+def _is_date(groups: list[str]) -> bool:
+    """Whether the first three groups are a day, a month and a year, and all others could be a time."""
+    if [len(group) for group in groups[3:]] != [2] * len(groups[3:]):
+        return False
+    year, *rest = groups[:3] if len(groups[0]) == 4 else groups[2::-1]
+    days = sorted(map(int, rest))
+    return bool(_YEAR.fullmatch(year)) and len(days) == 2 and 1 <= days[0] <= 12 and days[1] <= 31
+
+
+def _is_price(found: re.Match[str]) -> bool:
+    near = found.string[max(found.start() - 8, 0) : found.start()]
+    return bool(_PRICE_BEFORE.search(near) or _PRICE_AFTER.match(found.string, found.end()))
 
 
 def _checked(word: str, is_one: Callable[[str], bool]) -> Callable[[re.Match[str]], str]:

@@ -50,19 +50,23 @@ def _csv(found: Judgements) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     scores = {question.name: found.scores(question) for question in found.scales}
-    writer.writerow(["id", "time", "turns", *scores, "overall"])
-    for number, (dialogue, overall) in enumerate(zip(found.dialogues, found.overall(), strict=True)):
+    if scores:
+        scores["overall"] = found.overall()
+    writer.writerow(["id", "time", "turns", *scores])
+    for number, dialogue in enumerate(found.dialogues):
         own = ["" if np.isnan(values[number]) else f"{values[number]:.4f}" for values in scores.values()]
         time = "" if dialogue.time is None else dialogue.time.isoformat()
-        writer.writerow([dialogue.id, time, len(dialogue.turns), *own, f"{overall:.4f}"])
+        writer.writerow([dialogue.id, time, len(dialogue.turns), *own])
     return text.getvalue()
 
 
 def records(found: Judgements) -> Iterator[dict[str, object]]:
-    """Yield what is said of each dialogue: id, overall score, and for each question the distributions of its rows."""
+    """Yield what is said of each dialogue: id, overall score if known, for each question its rows' distributions."""
     overall = found.overall()
     for number, dialogue in enumerate(found.dialogues):
-        record: dict[str, object] = {"id": dialogue.id, "overall": round(float(overall[number]), 4)}
+        record: dict[str, object] = {"id": dialogue.id}
+        if not np.isnan(overall[number]):
+            record["overall"] = round(float(overall[number]), 4)
         if dialogue.time is not None:
             record["time"] = dialogue.time
         for name in found.distributions:
@@ -93,7 +97,7 @@ class Report(msgspec.Struct, frozen=True):
     title: str
     found: Judgements
     worst: Sequence[int]
-    """Numbers of the dialogues to show, worst first."""
+    """Numbers of the dialogues to show, worst first where there is a scale."""
     courses: Sequence[Course]
     """How each of them went, turn by turn."""
     trend: Sequence[TrendPoint]
@@ -155,18 +159,18 @@ def _shares(question: Question, p: Sequence[float]) -> list[dict[str, object]]:
 def _case(found: Judgements, number: int, course: Course) -> dict[str, object]:
     dialogue = found.dialogues[number]
     whole = [question for question in found.scales if question.roles is None]
+    labels: list[dict[str, object]] = []
     by_turn: list[list[dict[str, object]]] = [[] for _ in dialogue.turns]
-    for name, answers in found.answers.items():
-        if answers.question.roles is not None and name in found.distributions:
+    for name in found.distributions:
+        if found.answers[name].question not in whole:
             for row in _rows(found, name, number):
-                p = cast(dict[str, float], row["probabilities"])
-                likely = str(row["likely"])
-                meant = MEANINGS.get(likely, f"{name} {likely}")
-                by_turn[cast(int, row["turn"]) - 1].append({"label": meant, "percent": 100 * p[likely], "all": p})
+                place = by_turn[cast(int, row["turn"]) - 1] if "turn" in row else labels
+                place.append(_label(name, row))
     return {
         "id": dialogue.id,
         "time": dialogue.time and f"{dialogue.time:%Y-%m-%d %H:%M}",
-        "overall": course.scores[-1],
+        "overall": None if np.isnan(course.scores[-1]) else course.scores[-1],
+        "labels": labels,
         "bars": [
             {
                 "name": question.name,
@@ -188,6 +192,12 @@ def _case(found: Judgements, number: int, course: Course) -> dict[str, object]:
             for place, turn in enumerate(dialogue.turns)
         ],
     }
+
+
+def _label(name: str, row: dict[str, object]) -> dict[str, object]:
+    """Return the most likely label of a row, as the page shows it."""
+    p, likely = cast(dict[str, float], row["probabilities"]), str(row["likely"])
+    return {"label": MEANINGS.get(likely, f"{name} {likely}"), "percent": 100 * p[likely], "all": p}
 
 
 def _trend_chart(points: Sequence[TrendPoint]) -> alt.Chart:

@@ -65,7 +65,7 @@ def write_ubuntu(
         dict(sorted(built.items())),
         {split: overlap(replies["train"], replies[split]) for split in ("dev", "test")},
         _funnel(gathered.funnel),
-        [*gathered.notes, *_short_of(plan, len(gathered.utterances))],
+        [*gathered.notes, *_uneven(gathered, plan), *_short_of(plan, len(gathered.utterances))],
     )
     write_description(out, description, _markdown(description))
     return description
@@ -76,6 +76,22 @@ def _write_turns(folder: Path, gathered: Gathered, plan: ubuntu.UbuntuPlan) -> i
     task.save(folder)
     write_card(folder, Card("ubuntu", 2, "train", task.examples.height, task.options.height, plan.seed))
     return task.examples.height
+
+
+LITTLE_TO_TRAIN = 0.6
+"""Share of the dialogues for train below which the split is far from the one that was wanted."""
+
+
+def _uneven(gathered: Gathered, plan: ubuntu.UbuntuPlan) -> list[str]:
+    train = len(ubuntu.split_by_day(gathered.dialogues, plan.shares)["train"]) / len(gathered.dialogues)
+    days = len({dialogue.day for dialogue in gathered.dialogues})
+    if train >= LITTLE_TO_TRAIN:
+        return []
+    wanted = f"{plan.shares[0]:.0%}"
+    return [
+        f"train has {train:.0%} of the dialogues, not {wanted}: whole days are split, and there are {days} with a "
+        "dialogue; about ten allow it"
+    ]
 
 
 def _short_of(plan: ubuntu.UbuntuPlan, found: int) -> list[str]:

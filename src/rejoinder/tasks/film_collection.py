@@ -30,7 +30,7 @@ from rejoinder.tasks.film_questions import (
     read_patterns,
 )
 from rejoinder.tasks.film_talk import FEWEST, Dialogue, divide_discussions, write_talk
-from rejoinder.tasks.film_tastes import divide_users, recommend
+from rejoinder.tasks.film_tastes import FEWEST_USERS, divide_users, recommend
 from rejoinder.tasks.film_transfer import FILMS, Source
 from rejoinder.tasks.writer import TaskWriter
 from rejoinder.text import counted
@@ -93,14 +93,23 @@ def gather_sources(
     if threads and len(discussions) < FEWEST:
         problem = f"holds {counted(len(discussions), 'discussion')} with a reply; task 4 needs {FEWEST} at least"
         raise BadInputError(threads, problem)
+    likes = None if ratings is None else _read_likes(ratings, kb)
     parser = Parser(kb.entities, kb.rank)
     return Sources(
         kb,
         packaged_patterns() if questions is None else read_patterns(questions, kb, parser),
-        None if ratings is None else read_likes(ratings, kb),
+        likes,
         discussions,
         frozenset(key for one in official if one.task == 1 for key in question_keys(one.path, kb, parser)),
     )
+
+
+def _read_likes(ratings: Path, kb: KnowledgeBase) -> Ragged:
+    likes = read_likes(ratings, kb)
+    if len(likes) < FEWEST_USERS:
+        who = f"{counted(len(likes), 'user')} with five stars for two films of the knowledge base"
+        raise BadInputError(ratings, f"holds {who}; tasks 2 and 3 need {FEWEST_USERS} at least")
+    return likes
 
 
 def write_tasks(out: Path, sources: Sources, plan: FilmPlan, advance: Step) -> dict[str, int]:

@@ -19,6 +19,8 @@ MOST, USUAL = 8, 7
 SHARE_USUAL = 0.95
 EVAL_SHARE, MOST_EVAL_USERS = 0.05, 1_000
 """Of the users, at most so many are for dev, and as many for test."""
+FEWEST_USERS = 3
+"""One for each split."""
 
 
 class Tastes(msgspec.Struct, frozen=True):

@@ -32,6 +32,8 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
     if format_ == "dstc7":
         task = dstc7.read_task(path, pool)
         bare = task.examples.filter(pl.col("options").is_null())["id"]
+        if pool is not None and not len(bare):
+            raise BadInputError(pool, f"a pool has no use with {path}, whose examples have options of their own")
         if pool is not None and len(bare) and not task.options.height:
             raise BadInputError(pool, "holds no option to choose from")
         if len(bare) and pool is None:
