@@ -20,6 +20,7 @@ import msgspec
 
 from benchmarks.measuring import PYTHON, run
 from rejoinder.errors import UserError
+from rejoinder.files import fingerprint
 from rejoinder.model import Assignment, ModelCard, load_model, predict, train_model
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml
@@ -133,7 +134,7 @@ def _model(corpus: str, subtask: int, name: str) -> Path:
     own = recipe.name if network and corpus == "ubuntu" else f"{corpus}-{learned_from}-{recipe.name}"
     folder = FOLDER / "models" / own
     wanted = _with_models(recipe, corpus, subtask)
-    if not is_model(str(folder)) or read_yaml(folder / CARD, ModelCard).recipe != wanted:
+    if not _is_made_of(folder, wanted):
         data = FOLDER / corpus / f"subtask_{learned_from}"
         train = FOLDER / "ubuntu" / "turns" / "train" if network and corpus == "ubuntu" else data / "train"
         given = Assignment(
@@ -143,6 +144,20 @@ def _model(corpus: str, subtask: int, name: str) -> Path:
         )
         train_model(given, folder)
     return folder
+
+
+def _is_made_of(folder: Path, recipe: Recipe) -> bool:
+    """Whether a model was trained by a recipe, with parts that are still the same."""
+    if not is_model(str(folder)) or read_yaml(folder / CARD, ModelCard).recipe != recipe:
+        return False
+    parts = enumerate(make_system(recipe).part_sources())
+    held = ((Path(source), folder / "parts" / str(number)) for number, source in parts if is_model(source))
+    return all(_weights(source) == _weights(part) for source, part in held)
+
+
+def _weights(model: Path) -> dict[Path, str]:
+    """Return the fingerprints of a model's files, its parts' too."""
+    return {path.relative_to(model): fingerprint(path) for path in model.rglob("*") if path.is_file()}
 
 
 def _with_models(recipe: Recipe, corpus: str, subtask: int) -> Recipe:

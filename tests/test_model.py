@@ -1,11 +1,14 @@
 import json
 import warnings
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
 from rejoinder.folders import alone_in
-from rejoinder.model import load_model
+from rejoinder.model import load_model, predict
+from rejoinder.systems.index import Index
 from rejoinder.systems.retrieval import Bm25
 from rejoinder.tasks import dialeval, dstc7
 from rejoinder.tasks.build import Cut, build_task
@@ -180,6 +183,43 @@ def test_a_model_is_replaced_and_what_lies_beside_it_is_not(cli, tmp_path, save)
     assert (diary.read_text(), load_model(tmp_path / "m")[0].recipe.name) == ("dear diary", "tfidf")
 
 
+def test_a_model_whose_index_was_changed_is_replaced(cli, tmp_path, save):
+    a_task(tmp_path / "train")
+    command = ("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")
+    assert cli(*command)[0] == 0
+    options = pl.DataFrame({"id": ["a", "b"], "text": ["hello", "you"]})
+    Index(tmp_path / "m/parts/0/index").add(options, np.ones((2, 64), dtype=np.float32), sparse.csr_matrix((2, 9)))
+    save("m/parts/0/index/.index.json.x7k", "cut sho")
+    assert cli(*command)[0] == 0
+    assert not (tmp_path / "m/parts").exists()
+    (tmp_path / "m/index").mkdir()
+    save("m/index/notes.txt", "precious")
+    assert "m: holds index/notes.txt, which was not written with it" in cli(*command)[2]
+
+
+def test_predictions_spare_the_task_that_they_answer(cli, tmp_path):
+    a_task(tmp_path / "train")
+    assert cli("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")[0] == 0
+    command = ("predict", tmp_path / "m", "--task", tmp_path / "train", "--out")
+    code, _, err = cli(*command, tmp_path / "train/groups.parquet")
+    assert (code, "groups.parquet: lies in the task" in err) == (2, True), err
+    assert cli(*command, tmp_path / "run.parquet")[0] == 0
+
+
+def test_a_full_disk_is_one_line(cli, tmp_path, full_disk):
+    a_task(tmp_path / "train")
+    train = ("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")
+    assert cli(*train)[0] == 0
+    before = sorted(tmp_path.rglob("*"))
+    run = tmp_path / "run.parquet"
+    with full_disk(1_000):
+        told = cli("predict", tmp_path / "m", "--task", tmp_path / "train", "--out", run)
+        assert told == (2, "", f"error: {run}: cannot be written (File too large)\n")
+        told = cli(*train)
+        assert told == (2, "", f"error: {tmp_path / 'm/words.npz'}: cannot be written (File too large)\n")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_model_of_an_unknown_system_is_named(cli, tmp_path):
     a_task(tmp_path / "train")
     assert cli("train", "bm25", "--task", tmp_path / "train", "--out", tmp_path / "m")[0] == 0
@@ -250,6 +290,36 @@ def test_scores_that_are_no_numbers_are_not_written(cli, tmp_path, save):
         code, _, err = cli("predict", model, "--task", task, "--out", tmp_path / "run.json")
     assert (code, err) == (2, "error: odd gives scores that are no numbers; a setting or its rate is too high\n")
     assert not (tmp_path / "run.json").exists()
+
+
+@pytest.mark.parametrize("system", ["ensemble", "abstain", "informed"])
+def test_nothing_is_made_of_scores_that_are_no_numbers(cli, tmp_path, save, system):
+    a_task(tmp_path / "train")
+    odd = save("odd.yaml", "about: ''\nsystem: bm25\nsettings: {rarity: 400}\n")
+    parts = f"members: [{odd}, tfidf], method: ranks" if system == "ensemble" else f"ranker: {odd}"
+    parts += ", knowledge: none" if system == "informed" else ""
+    recipe = save("made.yaml", f"about: ''\nsystem: {system}\nsettings: {{{parts}}}\n")
+    task = ("--task", tmp_path / "train", "--dev", tmp_path / "train")
+    with warnings.catch_warnings(action="ignore"):
+        code, _, err = cli("train", recipe, *task, "--out", tmp_path / "m")
+        if system == "ensemble":  # ranks are fused without a look at any
+            code, _, err = cli("predict", tmp_path / "m", "--task", tmp_path / "train", "--out", tmp_path / "run.json")
+    assert (code, err) == (2, f"error: {odd} gives scores that are no numbers; a setting or its rate is too high\n")
+
+
+def test_scores_are_fused_alike_in_any_company(cli, tmp_path, save):
+    """Whether a member's scores are shares of a whole is learned in training, not guessed of what is asked."""
+    a_task(tmp_path / "train")
+    recipe = save("both.yaml", "about: ''\nsystem: ensemble\nsettings: {members: [bm25, voice], method: scores}\n")
+    assert cli("train", recipe, "--task", tmp_path / "train", "--out", tmp_path / "m")[0] == 0
+    card, system = load_model(tmp_path / "m")
+    task = load_selection_task(tmp_path / "train")
+    whole = predict(card, system, tmp_path, task).choices
+    assert system.learned.scales[1] == 0 < system.learned.scales[0]
+    for place in range(5):
+        alone = type(task)(task.examples.slice(place, 1), task.options)
+        found = predict(card, system, tmp_path, alone).choices
+        assert found.drop("example").equals(whole.filter(pl.col("example") == place).drop("example"))
 
 
 def test_two_trainings_do_not_work_in_one_folder(cli, tmp_path):

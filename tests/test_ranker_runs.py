@@ -41,6 +41,13 @@ def test_a_network_learns_once_from_turns_for_all_that_is_made_of_it(folder):
     card, _ = load_model(models / "ubuntu-1-stack")
     assert card.train.name.endswith("subtask_1/train")
     assert card.recipe.settings["members"] == ["bm25", str(models / "small")]
+    before = (models / "ubuntu-1-stack" / "model.yaml").stat().st_mtime_ns
+    ranker_runs._model("ubuntu", 1, str(stack))
+    assert (models / "ubuntu-1-stack" / "model.yaml").stat().st_mtime_ns == before
+    history = models / "small" / "history.json"
+    history.write_text(history.read_text() + " ")  # as if it had been trained anew
+    ranker_runs._model("ubuntu", 1, str(stack))
+    assert (models / "ubuntu-1-stack" / "parts" / "1" / "history.json").read_text().endswith(" ")
     shutil.rmtree(folder / "ubuntu" / "turns")
     ranker_runs.answer("ubuntu", 1, str(network))  # it is there
     runs = folder / "runs" / "ubuntu" / "subtask_1"

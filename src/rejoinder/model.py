@@ -18,7 +18,7 @@ from rejoinder.folders import alone_in, clear_folder, keep_only, staged_folder
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
-from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, needed_extra
+from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, expect_numbers, needed_extra
 from rejoinder.tasks.judgement import JudgementTask, Question
 from rejoinder.tasks.load import Task
 from rejoinder.tasks.selection import SelectionTask
@@ -27,6 +27,8 @@ from rejoinder.watch import Watch, unwatched
 
 _PARTS = "parts"
 _WORK_CARD = "card.json"
+_LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
+"""What is drawn when a model is done, and what `rejoinder index` changes in it."""
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 
@@ -132,7 +134,7 @@ def train_model(
     if work is not None and spare:
         clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
         _spare_trained(work, card)
-    with staged_folder(out, mark=CARD, kept="work", later=("curve.svg",)) as folder:
+    with staged_folder(out, mark=CARD, kept="work", later=_LATER) as folder:
         own = work or folder / "work"
         lesson: Any = Lesson(
             train=_joined(given),
@@ -266,9 +268,7 @@ def predict(
     with needed_extra(card.recipe.name):
         run = system.predict(asked, watch)
     if isinstance(run, SelectionRun):
-        if not run.choices["score"].is_finite().all():
-            raise UserError(f"{card.recipe.name} gives scores that are no numbers; a setting or its rate is too high")
-        run = _completed(run, asked)
+        run = _completed(expect_numbers(card.recipe.name, run), asked)
     elif not run.distributions:
         learned = ", ".join(question.name for question in card.questions or ())
         raise BadInputError(path, f"asks nothing that {card.recipe.name} has learned ({learned}, with their labels)")

@@ -28,6 +28,31 @@ def test_options_are_scored_as_each_would_be_alone(match: str) -> None:
             torch.testing.assert_close(scores[place], alone.flatten()[0], atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("match", ["dot", "late", "memory", "esim", "cross"])
+def test_examples_without_any_option_have_no_scores(match: str) -> None:
+    encoder = EncoderSettings(kind="lstm", embedding=8, hidden=8)
+    settings = RankingSettings(network=MatchSettings(encoder=encoder, match=match))
+    network = make_matcher(settings.network, settings.special, 20, Path("nowhere")).eval()
+    dialogues = Options(_arrays([[10], [12], [13], [16]], [[], [], []]), "dev", settings, torch.device("cpu"))
+    assert dialogues.scores(network).shape == (0,)
+
+
+def test_stretches_hold_as_many_options_as_there_is_room_for_and_never_none() -> None:
+    settings = RankingSettings()
+    arrays = _arrays([[10], [12], [13], [16]], [[], [0, 1, 2], [2, 3]])
+    dialogues = Options(arrays, "dev", settings, torch.device("cpu"))
+    assert list(dialogues._stretches(2)) == [(0, 2), (2, 3)]
+    assert list(dialogues._stretches(4)) == [(0, 3)]
+
+
+def test_of_a_long_context_the_last_tokens_are_read_and_of_a_long_reply_the_first() -> None:
+    settings = RankingSettings(network=MatchSettings(context=3, reply=2))
+    arrays = _arrays([[10, 11], [12], [13, 14, 15], [16]], [[0], [1], [2]])
+    dialogues = Options(arrays, "dev", settings, torch.device("cpu"))
+    assert dialogues.contexts(torch.tensor([0]))[0].tolist() == [[11, 6, 12]]  # of 5, 10, 11, 6, 12
+    assert dialogues.replies(torch.tensor([2]))[0].tolist() == [[13, 14]]
+
+
 def _arrays(utterances: list[list[int]], options: list[list[int]]) -> dict[str, np.ndarray]:
     """Three contexts: of utterances 0 and 1, of 2, and of 1, 2 and 3."""
     return {

@@ -129,13 +129,34 @@ def test_towers_compare_all_with_all_as_one_by_one():
 
 def test_bilinear_is_cmr():
     torch.manual_seed(0)
-    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="bilinear", pool="last", scale=0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match="bilinear", pool="last")
     network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
     scores = network(CONTEXTS, REPLIES)
     relation = network.relation
     network.relation = torch.nn.Parameter(torch.eye(8))
     context, reply = network.contexts(CONTEXTS), network.replies(REPLIES)
     torch.testing.assert_close(scores, context @ relation @ reply.T)
+
+
+@pytest.mark.parametrize("scale", [0.0, 3.0])
+def test_poly_asks_what_codes_found_as_in_the_paper(scale):
+    """Humeau et al. 2020, section 4.4: codes attend to the context's states, the reply to what they found."""
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(kind="bag", embedding=8), match="poly", codes=3, scale=scale)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval().requires_grad_(False)
+    torch.nn.init.normal_(network.codes, std=3)
+    vectors = network.encoder.words.vectors.weight
+    scores = network(CONTEXTS, REPLIES)
+    for row in range(2):
+        heard, said = (
+            vectors[[SPECIAL.start, *side[0][row][side[1][row]].tolist(), SPECIAL.end]] for side in (CONTEXTS, REPLIES)
+        )
+        reply = said.mean(0)
+        found = torch.stack([(code @ heard.T).softmax(0) @ heard for code in network.codes])
+        reply = reply / reply.norm() if scale else reply
+        final = (found @ reply * (8**0.5 if scale else 1)).softmax(0) @ found
+        expected = scale * (final / final.norm()) @ reply if scale else final @ reply
+        torch.testing.assert_close(scores[row, row], expected)
 
 
 def test_late_sums_the_likest_tokens_by_weight():

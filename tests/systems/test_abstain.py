@@ -138,6 +138,15 @@ def test_it_tells_how_many_a_wanted_precision_leaves(asked):
     assert int(found[2].replace(",", "")) == pytest.approx(answered, rel=0.05)  # by fifths, not by all of dev
 
 
+def test_examples_that_have_none_first_anyway_do_not_count_as_answered():
+    dev = task_of(3000, seed=1, without=0.7)
+    system = trained(dev, precision=0.5)
+    first = system.predict(dev).choices.group_by("example", maintain_order=True).first()
+    answered = first.filter(pl.col("option") != NONE).height
+    told = re.search(r"by ([\d,]+) of dev's 3,000", system.notes[0])
+    assert told is not None and int(told[1].replace(",", "")) == pytest.approx(answered, rel=0.05)
+
+
 def test_lists_of_another_length_than_those_learned_from_are_noted(asked):
     system = trained(task_of(500, seed=1))
     assert system.predict(asked).notes == ()

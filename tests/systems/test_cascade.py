@@ -7,6 +7,7 @@ import pytest
 from tests.systems.small_networks import recipe
 
 from rejoinder.errors import UserError
+from rejoinder.folders import alone_in
 from rejoinder.measures.selection import score
 from rejoinder.sample import irc
 from rejoinder.systems.cascade import Cascade, Texts
@@ -17,7 +18,7 @@ from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
-from rejoinder.tasks.selection import SelectionTask
+from rejoinder.tasks.selection import EXAMPLE_SCHEMA, SHARED_SCHEMA, SelectionTask
 from rejoinder.watch import unwatched
 
 WIDTH = 64
@@ -239,6 +240,38 @@ def _numbered_by_example(task):
     return msgspec.structs.replace(task, options=options, examples=task.examples.with_columns(**lists))
 
 
+def test_what_is_another_examples_own_takes_no_place_of_the_pools():
+    """Every example has an option of its own, liker to all contexts than anything in the pool they share."""
+    count = 60
+    shared = [f"reply about thing{place} word{place % 17}" for place in range(count)]
+    own = [f"printer help thing{place} please" for place in range(count)]
+    options = {"id": [f"p{place}" for place in range(count)] + [f"o{place}" for place in range(count)]}
+    options |= {"text": shared + own, "shared": [True] * count + [False] * count}
+    turns = [[{"speaker": "a", "text": f"printer help please thing{place}"}] for place in range(count)]
+    examples = {"id": [str(place) for place in range(count)], "turns": turns}
+    examples |= {"options": [[count + place] for place in range(count)], "correct": [[place] for place in range(count)]}
+    task = SelectionTask(pl.DataFrame(examples, schema=EXAMPLE_SCHEMA), pl.DataFrame(options, schema=SHARED_SCHEMA))
+    cascade = Cascade(Cascade.Settings(found=10))
+    cascade.parts = [Projection(None)]
+    cascade.fit(Lesson(train=task, dev=task, work=Path("unused")))
+    run = cascade.predict(task).choices
+    found = run.filter(pl.col("option").str.starts_with("p")).group_by("example").len()["len"]
+    assert (len(found), found.min()) == (count, 10)
+    others = run.filter(pl.col("option").str.starts_with("o"))
+    assert others["option"].to_list() == [f"o{example}" for example in others["example"]]
+
+
+def test_an_empty_list_in_a_block_of_its_own_is_ranked_anew_too(tasks, monkeypatch, tmp_path):
+    """A ranker is asked block by block; in the last one no example may have an option."""
+    monkeypatch.setattr("rejoinder.systems.cascade._AT_ONCE", 1)
+    lists = draw_lists(tasks[1], seed=0, count=5)
+    few = lists.examples.head(3)
+    empty = pl.Series([*few["options"].to_list()[:2], []], dtype=few["options"].dtype)
+    cascade = trained([tasks[0], lists, lists], ranker="unused")
+    run = cascade.predict(msgspec.structs.replace(lists, examples=few.with_columns(options=empty)))
+    assert run.choices["example"].unique().sort().to_list() == [0, 1]
+
+
 def test_it_is_saved_and_mapped(cascade, tasks, tmp_path):
     cascade.save(tmp_path)
     again = Cascade(cascade.settings)
@@ -246,6 +279,21 @@ def test_it_is_saved_and_mapped(cascade, tasks, tmp_path):
     again.load(tmp_path)
     assert isinstance(again.index.segments[0].vectors.base, np.memmap)
     assert again.predict(tasks[2]).choices.equals(cascade.predict(tasks[2]).choices)
+
+
+def test_an_index_for_another_encoder_is_told_by_every_command(cascade, tasks, tmp_path, complaint, monkeypatch):
+    cascade.save(tmp_path / "model")
+    again = Cascade(cascade.settings)
+    again.parts = cascade.parts
+    again.load(tmp_path / "model")
+    told = f"model/index: holds vectors of {WIDTH}, not of {WIDTH - 7} components"
+    whole = project
+    monkeypatch.setitem(project.__globals__, "project", lambda texts: whole(texts)[:, 7:])
+    assert complaint(again.predict, tasks[2]) == told
+    new = pl.DataFrame({"id": ["new"], "text": ["something new"]})
+    more = msgspec.structs.replace(tasks[2], options=pl.concat([tasks[2].options, new]))
+    assert complaint(again.predict, more) == told
+    assert complaint(again.update_index, more) == told
 
 
 def test_what_it_needs_is_said(cascade, tasks):
@@ -359,6 +407,11 @@ def test_the_index_of_a_part_is_brought_up_to_date(cli, save, tasks, tmp_path):
     for removed in (7, 0):
         code, out, _ = cli("index", tmp_path / "model", "--task", fewer)
         assert (code, f"0 options added, {removed} removed, {size - 7:,} in the index" in out) == (0, True)
+    with alone_in(tmp_path / "model", tmp_path / "model"):
+        code, _, err = cli("index", tmp_path / "model", "--task", fewer)
+    assert (code, err) == (2, f"error: {tmp_path / 'model'}: another process is writing this folder\n")
+    assert "no such model" in cli("index", tmp_path / "nowhere", "--task", fewer)[2]
+    assert not (tmp_path / "nowhere").exists()
     assert cli("predict", tmp_path / "model", "--task", fewer, "--out", tmp_path / "run.json")[0] == 0
     assert cli("train", "bm25", "--task", tmp_path, "--out", tmp_path / "words")[0] == 0
     assert "bm25 searches no index" in cli("index", tmp_path / "words", "--task", fewer)[2]

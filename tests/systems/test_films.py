@@ -74,9 +74,9 @@ def test_examples_that_nothing_is_known_about_are_answered_too(cli, built, tmp_p
     task = load_selection_task(built / "task_1" / "test")
     turns = pl.Series("turns", [[{"speaker": "a", "text": "hm"}]] * 3 + task.examples["turns"].to_list()[3:])
     asked = msgspec.structs.replace(task, examples=task.examples.with_columns(turns))
-    asked.save(tmp_path)
+    asked.save(tmp_path / "asked")
     out = tmp_path / "run.parquet"
-    code, _, err = cli("predict", model, "--task", tmp_path, "--out", out)
+    code, _, err = cli("predict", model, "--task", tmp_path / "asked", "--out", out)
     assert (code, "nothing was found for 3 of 100 examples" in err) == (0, True), err
     run = read_selection_run(out, task.truth())
     assert run.choices.filter(pl.col("example") < 3).rows() == [(i, task.options["id"][0], 0.0) for i in range(3)]
@@ -209,6 +209,27 @@ def embedded(cli, tmp_path, save):
     return train
 
 
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"negatives": 0}, "negatives is 0; expected 1 or more"),
+        ({"dictionaries": 3}, "dictionaries is 3; expected 1 or 2"),
+        ({"training": {"optimizer": "adamw"}}, "optimizer is adamw; expected adagrad"),
+    ],
+)
+def test_embeddings_that_cannot_be_trained_are_refused(cli, built, tmp_path, save, settings, problem):
+    recipe = save("e.yaml", {"about": "x", "system": "embeddings", "settings": settings})
+    code, _, err = cli("train", recipe, "--task", built / "task_1", "--out", tmp_path / "e.model")
+    assert (code, problem in err) == (2, True), err
+
+
+def test_embeddings_need_no_settings_and_may_learn_nothing(cli, built, tmp_path, save):
+    for settings in ({"training": {"optimizer": "adagrad", "epochs": 0}}, {}):
+        recipe = save("e.yaml", {"about": "x", "system": "embeddings", "settings": settings})
+        code, _, err = cli("train", recipe, "--task", built / "task_1", "--out", tmp_path / "e.model")
+        assert code == 0, err
+
+
 def test_embeddings_learn_facts_by_heart(embedded, built):
     model = embedded(built / "task_1", epochs=8, dimension=16, margin=0.5, negatives=32)
     task, run = answered(model, built / "task_1" / "train")
@@ -232,6 +253,7 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
     """Worked by hand: contexts {0, 1} and {2}, options {0}, {1}, {2}; one correct option each, two drawn."""
     torch = pytest.importorskip("torch")
     from rejoinder.nn.embedding_learner import EmbeddingLearner
+    from rejoinder.training import save_arrays
 
     rows = {
         "contexts": ([0, 1, 2], [0, 2, 3]), "options": ([0, 1, 2], [0, 1, 2, 3]), "correct": ([0, 1], [0, 1, 2]),
@@ -239,8 +261,7 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
         "dev_correct": ([0, 1], [0, 1, 2]), "dev_named": ([2], [0, 1, 1]),
     }  # fmt: skip
     for name, (values, starts) in rows.items():
-        np.save(tmp_path / f"{name}.npy", np.array(values))
-        np.save(tmp_path / f"{name}_starts.npy", np.array(starts))
+        save_arrays(tmp_path, {name: np.array(values), f"{name}_starts": np.array(starts)})
     settings = {"symbols": 3, "dimension": 2, "dictionaries": 2, "margin": 0.5, "negatives": 2, "batch": 2}
     learner = EmbeddingLearner(settings, tmp_path, 0, torch.device("cpu"))
     said, replied = np.array([[1, 0], [0, 0.8], [0.5, 0.5]]), np.array([[0.5, 0], [0, 3], [0.6, 0.6]])

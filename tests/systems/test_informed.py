@@ -90,7 +90,8 @@ def test_names_are_recognised_in_texts():
     assert named[0, 0] == pytest.approx(np.log(5 / 1))
     assert named[1, 1] == pytest.approx(np.log(5 / 2))
     assert named[2, 2] == pytest.approx(np.log(5 / 4))
-    assert pages.about(count_words(["how to install packages"], 5), 1).toarray().argmax(axis=1).tolist() == [0]
+    near = pages.near(count_words(["how to install packages"], 5))
+    assert pages.nearest(near, 1).toarray().argmax(axis=1).tolist() == [0]
 
 
 def test_what_is_missing_is_said(tasks):

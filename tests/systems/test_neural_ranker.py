@@ -214,6 +214,30 @@ def test_hard_negatives_are_the_likeliest_of_those_drawn_and_never_right(tasks, 
     assert (likely.mean(1) > others).all()
 
 
+def prepared_learner(tmp_path, task, made):
+    task.save(tmp_path / "task")
+    with pytest.raises(Prepared) as prepared:
+        given = Assignment(recipe=made, train=(tmp_path / "task", task), dev=(tmp_path / "task", task))
+        train_model(given, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
+    folder = Path(str(prepared.value))
+    return Ranking(json.loads((folder / "learner.json").read_text())["settings"], folder, 0, torch.device("cpu"))
+
+
+def test_of_several_right_replies_now_one_and_now_another_is_learned(tmp_path):
+    said = [Cut((("a", "question"),), ("yes", "yep", "sure")), Cut((("a", "another"),), ("no",))]
+    learner = prepared_learner(tmp_path, build_task(said, [("perhaps",), ("maybe",), ("never",)], 4), recipe("dot"))
+    drawn = torch.stack([learner._right(torch.arange(2)) for _ in range(60)])
+    assert set(drawn[:, 0].tolist()) == set(learner.train.correct[:3].tolist())
+    assert set(drawn[:, 1].tolist()) == {int(learner.train.correct[3])}
+
+
+def test_no_more_of_dev_is_scored_than_the_recipe_asks_for(tmp_path):
+    own = list(cuts(20, 5))
+    made = recipe("dot")
+    made = msgspec.structs.replace(made, settings=made.settings | {"dev_examples": 7})
+    assert len(prepared_learner(tmp_path, build_task(own, [cut.replies for cut in own], 5, seed=1), made).dev) == 7
+
+
 def test_a_neighbours_reply_that_is_right_as_well_is_not_called_wrong(tmp_path):
     said = [Cut((("a", f"question {number}"),), (reply,)) for number, reply in enumerate(("yes", "yes", "no"))]
     task = build_task(said, [("perhaps",)], 2)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
 from rejoinder.model import Assignment, load_model, predict, train_model
@@ -14,7 +15,7 @@ from rejoinder.sample import irc
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, _count_each_once
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.turns import turns_of
-from rejoinder.systems.words import count_words, split_words
+from rejoinder.systems.words import WordStatistics, count_words, split_words
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 
@@ -69,6 +70,19 @@ def test_an_example_without_options_ranks_the_pool_as_one_with_all_of_them_does(
     assert (found.filter(sure)["option"] == best.filter(sure)["option"]).mean() > 0.99
 
 
+@pytest.mark.parametrize("class_", [Tfidf, Bm25])
+def test_of_equal_options_of_a_pool_the_first_are_kept(class_):
+    texts = ["alpha beta" if place % 3 == 0 else "gamma" for place in range(1000)]
+    options = pl.DataFrame({"id": [f"o{place}" for place in range(1000)], "text": texts}, schema=OPTION_SCHEMA)
+    turns = [[{"speaker": "a", "text": text}] for text in ("alpha", "unheard of")]
+    examples = {"id": ["1", "2"], "turns": turns, "options": [None, None], "correct": [[0], [0]]}
+    task = SelectionTask(pl.DataFrame(examples, schema=EXAMPLE_SCHEMA), options)
+    run = trained(class_, task).predict(task).choices
+    for example, step in enumerate((3, 1)):
+        kept = run.filter(pl.col("example") == example)["option"].to_list()
+        assert kept == [f"o{step * place}" for place in range(100)]
+
+
 def test_tfidf_is_scikit_learns_cosine(task):
     texts = turns_of(task).texts
     peer = TfidfVectorizer(token_pattern=r"(?u)\w+", sublinear_tf=False)
@@ -108,6 +122,21 @@ def test_bm25_is_that_of_bm25s(task):
         assert found["score"].to_list() == pytest.approx(wanted, rel=1e-3, abs=1e-4)
 
 
+def test_rarity_is_a_power_of_how_rare_words_are():
+    """By hand: two options that share one word each with the context, the second a rarer one."""
+    task = task_of(["network nvidia"], [[0, 1]], [[1]])
+    texts = pl.DataFrame({"id": list("wxyz"), "text": ["network", "nvidia", "network a", "network b"]})
+    task = SelectionTask(task.examples, texts.cast(OPTION_SCHEMA))
+    common, rare = (
+        trained(Bm25, task, recency=1.0, stem=0, rarity=rarity).predict(task).choices.sort("option")["score"].to_list()
+        for rarity in (1.0, 2.0)
+    )
+    idf = {"network": np.log(1 + (5 - 4 + 0.5) / (4 + 0.5)), "nvidia": np.log(1 + (5 - 2 + 0.5) / (2 + 0.5))}
+    assert common[1] / common[0] == pytest.approx(idf["nvidia"] / idf["network"])
+    assert rare[1] / rare[0] == pytest.approx((idf["nvidia"] / idf["network"]) ** 2)
+    assert Bm25.Settings().rarity == 2.0
+
+
 def test_recency_prefers_what_was_said_last():
     task = task_of(["nvidia driver|partition table"], [[1, 2]], [[2]])
     for class_ in (Tfidf, Bm25):
@@ -137,6 +166,26 @@ def test_a_damaged_model_is_named(tmp_path, complaint):
     assert "words.npz: no such file" in complaint(system.load, tmp_path)
     (tmp_path / "words.npz").write_bytes(b"PK nonsense")
     assert "words.npz: damaged" in complaint(system.load, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("found", np.zeros(0, np.int32)),
+        ("found", np.ones(9, np.int32)),
+        ("words", np.ones((2, 1), np.int32)),
+        ("texts", np.ones(2)),
+        ("mean_length", np.ones(0)),
+    ],
+)
+def test_statistics_that_do_not_fit_each_other_are_named(tmp_path, complaint, name, other):
+    WordStatistics.of(count_words(["one two", "two"], 0)).save(tmp_path / "words.npz")
+    arrays = read_arrays(tmp_path / "words.npz")
+    assert len(arrays["words"]) == len(arrays["found"]) == 2
+    write_arrays(tmp_path / "words.npz", arrays | {name: other})
+    told = complaint(WordStatistics.load, tmp_path / "words.npz")
+    assert told.startswith(f"words.npz: {name} has the shape {other.shape}, expected ")
+    assert told.endswith("; the model is damaged, or an old one: train it anew")
 
 
 def test_an_empty_pool_and_wordless_texts(task):

@@ -145,3 +145,25 @@ def test_of_what_is_the_same_for_all_nothing_is_learned():
     assert constant.std() > 0
     weights = learn_weights(np.column_stack([rng.normal(size=60_100), constant]), example, np.arange(60_100) % 100 == 0)
     assert abs(weights[1]) < 1e-9
+
+
+def test_equal_scores_add_nothing_however_they_are_rounded():
+    rng = np.random.default_rng(0)
+    names = [f"o{place}" for place in range(100)]
+    other = run_of([dict(zip(names, row, strict=True)) for row in rng.normal(size=(20, 100))])
+    even = run_of([dict.fromkeys(names, 0.01 + 1e-4 * number) for number in range(20)])
+    fused = fuse_scores([even, other]).choices
+    assert fused["score"].is_finite().all()
+    assert best(SelectionRun("fused", fused)) == best(other)
+
+
+def test_many_examples_are_fused_as_few_are():
+    """Examples are joined a thousand at a time; some run has none of some."""
+    rng = np.random.default_rng(1)
+    views = [run_of([dict(zip("abc", row, strict=True)) for row in rng.normal(size=(2500, 3))]) for _ in range(2)]
+    views[1] = SelectionRun("gaps", views[1].choices.filter(pl.col("example") % 7 != 0))
+    whole = fuse_ranks(views).choices
+    for first, end in ((0, 3), (998, 1003), (2497, 2500)):
+        few = [SelectionRun("few", run.choices.filter(pl.col("example").is_between(first, end - 1))) for run in views]
+        assert fuse_ranks(few).choices.equals(whole.filter(pl.col("example").is_between(first, end - 1)))
+    assert whole["example"].n_unique() == 2500

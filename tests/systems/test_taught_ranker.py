@@ -171,7 +171,7 @@ def test_none_of_one_option_can_be_learned_with_a_network(tasks, tmp_path):
     assert run.choices.group_by("example").len()["len"].unique().to_list() == [2]
 
 
-@pytest.mark.parametrize("members", [("unsaid", "bm25"), ("bm25", "late.yaml")])
+@pytest.mark.parametrize("members", [("unsaid", "dot.yaml"), ("bm25", "late.yaml")])
 def test_a_stack_that_searches_no_pool_learns_from_lists_to_rank_in_a_cascade(tmp_path, monkeypatch, members):
     monkeypatch.chdir(tmp_path)
     pool = list(dict.fromkeys(reply for cut in [*cuts(200, 1), *cuts(40, 2)] for reply in cut.replies))

@@ -127,6 +127,8 @@ class Options(Dialogues):
     def scores(self, network: nn.Module, advance: Step = unheard) -> Tensor:
         """Score all options of all contexts, one after the other."""
         network.eval()
+        if not len(self.options):
+            return torch.zeros(0, device=self.device)
         if isinstance(network, Towers):
             return self._score_apart(network, advance)
         if isinstance(network, Esim):
@@ -175,7 +177,7 @@ class Options(Dialogues):
         seen: set[int] = set()
         for row in range(len(self)):
             own = set(options[self.option_bounds[row] : self.option_bounds[row + 1]].tolist())
-            if row > first and len(seen) + len(own - seen) > room:
+            if seen and len(seen) + len(own - seen) > room:
                 yield first, row
                 first, seen = row, set()
             seen |= own

@@ -26,7 +26,7 @@ class MatchSettings:
     match: Literal["dot", "bilinear", "poly", "late", "memory", "esim", "cross"] = "dot"
     pool: Pooling = "mean"
     scale: float = 20.0
-    """What cosines are multiplied with before the softmax; 0: dot products as they are."""
+    """What cosines are multiplied with before the softmax; 0: dot products as they are, as bilinear's always."""
     codes: int = 16
     """How many vectors a poly-encoder keeps of a context."""
     hops: int = 2
@@ -49,12 +49,14 @@ class Towers(nn.Module):
     bilinear: the dual encoder of Lowe et al. (2015), c' M r. poly: Humeau et al. (2020), where learned codes attend to
     the context's states and the reply attends to what they found. late: each token of the reply looks for the likest
     one of the context (Khattab and Zaharia 2020, section 3.3); what they find is summed by learned weights, and added
-    to what dot compares.
+    to what dot compares. Where replies are normalised, poly's products with them are multiplied by the root of their
+    size, or all codes would be attended to alike.
     """
 
     def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:
         super().__init__()
         self.settings, self.special = settings, special
+        self.scale = 0.0 if settings.match == "bilinear" else settings.scale
         self.encoder = make_encoder(settings.encoder, known, folder)
         size = self.encoder.size
         if settings.match == "bilinear":
@@ -90,7 +92,7 @@ class Towers(nn.Module):
         if self.settings.match == "late":
             shown = torch.where(mask.unsqueeze(-1), states, states[:, :1])  # padding can be nobody's likest
             vector = torch.cat([vector.unsqueeze(1), shown], dim=1)
-        return self._scaled(vector) * (self.settings.scale or 1)
+        return self._scaled(vector) * (self.scale or 1)
 
     def _point(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return what a reply's states come to."""
@@ -101,8 +103,7 @@ class Towers(nn.Module):
         return vector
 
     def _scaled(self, vectors: Tensor) -> Tensor:
-        plain = self.settings.scale == 0 or self.settings.match == "bilinear"
-        return vectors if plain else nn.functional.normalize(vectors, dim=-1)
+        return nn.functional.normalize(vectors, dim=-1) if self.scale else vectors
 
     def compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
         """Score replies for contexts: (B, ...) with (N, ...) gives B x N; with (B, N, D) too, but for late, its own."""
@@ -115,8 +116,9 @@ class Towers(nn.Module):
     def _compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
         if self.settings.match == "poly":
             replies = replies.expand(len(contexts), -1, -1) if replies.ndim == 2 else replies
-            weights = torch.softmax(replies @ contexts.transpose(1, 2) * replies.shape[-1] ** 0.5, dim=-1)
-            found = self._scaled(weights @ contexts) * (self.settings.scale or 1)
+            sharpness = replies.shape[-1] ** 0.5 if self.scale else 1
+            weights = torch.softmax(replies @ contexts.transpose(1, 2) * sharpness, dim=-1)
+            found = self._scaled(weights @ contexts) * (self.scale or 1)
             return (found * replies).sum(-1)
         return products(contexts, replies)
 
@@ -160,7 +162,7 @@ class Memory(Towers):
         for _ in range(self.settings.hops):
             found = attend(question.unsqueeze(1), memories, held).squeeze(1)
             question = question + self.rotation(found)
-        return self._scaled(question) * (self.settings.scale or 1)
+        return self._scaled(question) * (self.scale or 1)
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score all replies of a batch for all its contexts: B x N."""

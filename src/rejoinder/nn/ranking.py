@@ -1,6 +1,5 @@
 """The learner that trains matching networks to prefer the right reply."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from rejoinder.nn.dialogues import Arrays, Dialogues, Options, bucketed, encode_
 from rejoinder.nn.encoders import swift
 from rejoinder.nn.masked_words import load_encoder
 from rejoinder.nn.matching import Towers, make_matcher, products
-from rejoinder.training import LEARNER, WEIGHTS, load_arrays, load_weights
+from rejoinder.training import WEIGHTS, load_arrays, load_weights, read_learner
 
 
 class Ranking:
@@ -166,7 +165,7 @@ def unwrapped(network: nn.Module) -> nn.Module:
 
 def load_towers(folder: Path, device: torch.device) -> Towers:
     """Read a trained two-tower network with its settings."""
-    settings = restore(json.loads((folder / LEARNER).read_text())["settings"])
+    settings = restore(read_learner(folder)["settings"])
     data = folder / settings.data
     network = make_matcher(settings.network, settings.special, settings.known, data / "encoder")
     assert isinstance(network, Towers)

@@ -83,7 +83,7 @@ class Abstain(SelectionSystem):
             raise UserError("how likely it is that no option is right is learned on dev: name a task by --dev")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
-        """Learn on dev, which the ranker has not learned from."""
+        """Learn on dev, which has taught the ranker little: when to stop, or a few weights of its own."""
         assert lesson.dev is not None
         seen = self._see(lesson.dev, lesson.watch)
         unfound = lesson.dev.examples.height - seen.run.choices["example"].n_unique()
@@ -104,7 +104,7 @@ class Abstain(SelectionSystem):
 
     def _see(self, dev: SelectionTask, watch: Watch) -> "_Seen":
         """Let the ranker rank dev, and once more without the right options: its scores may depend on the others."""
-        run = self.parts[0].predict(dev, watch)
+        run = self.ask(0, dev, watch)
         # in a pool, an answer may be there that was not found: that is no example without one
         answers = dev.truth().correct.filter(pl.col("option") != NONE)
         found = answers.join(run.choices, on=["example", "option"], how="semi")["example"]
@@ -115,11 +115,11 @@ class Abstain(SelectionSystem):
         others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
         if not others.height:
             return _Seen(run, correct, SelectionRun("", others))
-        return _Seen(run, correct, self.parts[0].predict(narrowed(dev, others), watch))
+        return _Seen(run, correct, self.ask(0, narrowed(dev, others), watch))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""
-        run = self.parts[0].predict(task, watch)
+        run = self.ask(0, task, watch)
         return msgspec.structs.replace(place_none(run, self.learned), notes=(*run.notes, *self._doubts(run)))
 
     def _doubts(self, run: SelectionRun) -> list[str]:
@@ -259,8 +259,10 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, i
         learned = _learn(seen.of(set(range(_FOLDS)) - {number}), settings.share)
         held = seen.of({number})
         logits, starts = _logits(held.run, learned)
-        confidence.append(softmax(logits, starts)[starts] * (1 - probability_of_none(logits, starts, learned)))
-        right.append(held.correct[starts])
+        none = probability_of_none(logits, starts, learned)
+        best = softmax(logits, starts)[starts] * (1 - none)
+        confidence.append(best[best > none])  # the others have NONE first whatever the threshold
+        right.append(held.correct[starts][best > none])
     order = np.argsort(-np.concatenate(confidence), kind="stable")
     sure = np.concatenate(confidence)[order]
     last = np.diff(sure, append=-1) != 0  # no threshold can tell those before it, of the same confidence, from it
@@ -268,7 +270,7 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, i
     enough = np.flatnonzero(precision >= wanted)
     if not len(enough):
         raise UserError(
-            f"no confidence reaches a precision of {wanted} on dev; the best is {precision.max():.3f}. "
+            f"no confidence reaches a precision of {wanted} on dev; the best is {precision.max(initial=0):.3f}. "
             "A ranker that knows what was said already (`unsaid` in an ensemble) may"
         )
     return float(sure[enough[-1]]), int(enough[-1]) + 1

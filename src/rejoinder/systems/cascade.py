@@ -40,6 +40,8 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
+_LEAST = 1e-9
+"""Shares that are less count as much, so that they have a logarithm."""
 _FEATURES = 6
 """What is known of each candidate: by words, by meaning, and its looks."""
 _AT_ONCE = 1000
@@ -234,7 +236,7 @@ class Cascade(SelectionSystem):
         if self.pool is None or self.pool.options is not task.options:
             held = self.index.copy()
             self._fit_to(held, task, watch)
-            rows = task.options.select("id").with_row_index("place").unique("id", keep="first")  # the pool's come first
+            rows = _pooled(task).select("id").with_row_index("place")
             place = held.options().join(rows, on="id", how="left", maintain_order="left")["place"].fill_null(-1)
             places = place.to_numpy().astype(np.intp)
             places[held.removed()] = -1
@@ -244,13 +246,13 @@ class Cascade(SelectionSystem):
     def _fit_to(self, index: Index, task: SelectionTask, watch: Watch) -> int:
         """Add what a task has and the index has not, and return how many; remove what only the index has."""
         added = self._add_missing(index, task, watch)
-        gone = index.options()[index.kept()].join(task.options, on="id", how="anti")["id"]
+        gone = index.options()[index.kept()].join(_pooled(task), on="id", how="anti")["id"]
         index.remove(gone.to_list())
         return added
 
     def _add_missing(self, index: Index, task: SelectionTask, watch: Watch) -> int:
         """Encode and add the options that an index has not, or under another text; return how many."""
-        options = task.options.select("id", "text").unique("id", maintain_order=True)
+        options = _pooled(task)
         if index.segments:
             options = options.join(index.options()[index.kept()], on=["id", "text"], how="anti", maintain_order="left")
         if options.height:
@@ -262,14 +264,14 @@ class Cascade(SelectionSystem):
 
     def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
         """Let the other ranker rank each example's best."""
-        run: SelectionRun = self.parts[1].predict(narrowed(task, best), watch)
-        return run
+        return self.ask(1, narrowed(task, best), watch)
 
     def _opinions(self, best: pl.DataFrame, run: SelectionRun) -> Floats:
         """Return what the search and what the other ranker think of each of the best."""
         scored = run.choices.select("example", "option", again=pl.Series(strengths(run, self.rank_scale)))
         joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
-        return joined.select(pl.col("score").log(), pl.col("again").fill_null(pl.col("again").min())).to_numpy()
+        again = pl.col("again").fill_null(pl.col("again").min())
+        return joined.select(pl.col("score").clip(_LEAST).log(), again).to_numpy()
 
     def save(self, folder: Path) -> None:
         """Write the index and what was learned."""
@@ -291,6 +293,11 @@ class Cascade(SelectionSystem):
         learned = read_shaped(folder / _WEIGHTS, shapes)
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
         self.rank_scale = float(learned["rank_scale"])
+
+
+def _pooled(task: SelectionTask) -> pl.DataFrame:
+    """Return the options that are in the pool; others are some example's own, and no other's."""
+    return task.options.select("id", "text").head(max(size for _, size in pools(task)))
 
 
 def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:

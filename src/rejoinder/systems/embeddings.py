@@ -11,6 +11,7 @@ import torch
 from rejoinder.corpora.dictionary import Dictionary, build_dictionary
 from rejoinder.corpora.entities import Parsed
 from rejoinder.corpora.ragged import Ints, Ragged, group
+from rejoinder.errors import expect_least
 from rejoinder.files import read_parquet, write_atomically
 from rejoinder.nn.embeddings import Embeddings as Bags
 from rejoinder.nn.embeddings import EmbeddingSettings, bags
@@ -37,7 +38,15 @@ class Settings:
     margin: float = 0.1
     negatives: int = 50
     """Wrong options drawn for each batch."""
-    training: Training = field(default_factory=Training)
+    training: Training = field(default_factory=lambda: Training(optimizer="adagrad"))
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing can be learned with; gradients are sparse, which only Adagrad takes here."""
+        expect_least(self, dimension=1, dictionaries=1, margin=0, negatives=1)
+        if self.dictionaries > 2:
+            raise ValueError(f"dictionaries is {self.dictionaries}; expected 1 or 2")
+        if self.training.optimizer != "adagrad":
+            raise ValueError(f"optimizer is {self.training.optimizer}; expected adagrad")
 
 
 class Embeddings(SelectionSystem):

@@ -4,16 +4,20 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.stacking import Stack, fuse_ranks, fuse_scores, learn_stack, stack
+from rejoinder.systems.ranking import draw_lists
+from rejoinder.systems.stacking import Stack, fuse_ranks, fuse_scores, learn_stack, scale_of, stack
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
 _WEIGHTS = "weights.npz"
+_SOME = 100
+"""Examples by which a member's scores are known to be shares of a whole, or not."""
 
 
 class Ensemble(SelectionSystem):
@@ -26,7 +30,8 @@ class Ensemble(SelectionSystem):
         """Recipes, or folders of trained models."""
         method: Literal["ranks", "scores", "stack"] = "stack"
 
-    learned: Stack | None = None
+    learned: Stack
+    """The scales of the members' scores, and what they weigh; nothing, unless they are stacked."""
 
     @property
     def says_none(self) -> bool:
@@ -46,29 +51,36 @@ class Ensemble(SelectionSystem):
             raise UserError("stacking learns its weights on dev: name a task by --dev, or take method: ranks")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
-        """Learn the weights on dev, which no member has learned from."""
-        if self.settings.method != "stack":
-            return
-        assert lesson.dev is not None
-        self.learned = learn_stack(self._runs(lesson.dev, lesson.watch), lesson.dev.truth().correct)
+        """Learn the weights on dev, which has taught members little: when to stop, or a few weights of their own."""
+        if self.settings.method == "stack":
+            assert lesson.dev is not None
+            self.learned = learn_stack(self._runs(lesson.dev, lesson.watch), lesson.dev.truth().correct)
+        elif self.settings.method == "scores":
+            some = lesson.dev or lesson.train
+            some = msgspec.structs.replace(some, examples=some.examples.head(_SOME))
+            runs = self._runs(draw_lists(some, lesson.seed), lesson.watch)
+            self.learned = Stack(np.array([scale_of(run) for run in runs]), np.zeros(0))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
         runs = self._runs(task, watch)
-        if self.learned is not None:
-            return stack(runs, self.learned)
-        return fuse_ranks(runs) if self.settings.method == "ranks" else fuse_scores(runs)
+        if self.settings.method == "ranks":
+            return fuse_ranks(runs)
+        if self.settings.method == "scores":
+            return fuse_scores(runs, self.learned.scales.tolist())
+        return stack(runs, self.learned)
 
     def _runs(self, task: SelectionTask, watch: Watch) -> list[SelectionRun]:
-        return [part.predict(task, watch) for part in self.parts]
+        return [self.ask(place, task, watch) for place, _ in enumerate(self.parts)]
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""
-        if self.learned is not None:
+        if self.settings.method != "ranks":
             write_arrays(folder / _WEIGHTS, self.learned._asdict())
 
     def load(self, folder: Path) -> None:
         """Read what was learned."""
-        if self.settings.method == "stack":
+        if self.settings.method != "ranks":
             members = len(self.settings.members)
-            self.learned = Stack(**read_shaped(folder / _WEIGHTS, {"scales": (members,), "weights": (2 * members,)}))
+            weights = 2 * members if self.settings.method == "stack" else 0
+            self.learned = Stack(**read_shaped(folder / _WEIGHTS, {"scales": (members,), "weights": (weights,)}))

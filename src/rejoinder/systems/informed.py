@@ -85,7 +85,7 @@ class Informed(SelectionSystem):
             self.words = Tfidf(self.settings.words)
             self.words.fit(lesson)
             self.pages = self._read(lesson.train)
-        run = self.parts[0].predict(lesson.dev, lesson.watch)
+        run = self.ask(0, lesson.dev, lesson.watch)
         self.scale = scale_of(run)
         correct = is_correct(run.choices, lesson.dev.truth().correct)
         values = self._features(lesson.dev, run)
@@ -93,7 +93,7 @@ class Informed(SelectionSystem):
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
-        run = self.parts[0].predict(task, watch)
+        run = self.ask(0, task, watch)
         ranked = with_shares(run.choices, self._features(task, run) @ self.weights)
         return SelectionRun("informed", ranked.sort("example", "score", descending=[False, True], maintain_order=True))
 
@@ -101,6 +101,7 @@ class Informed(SelectionSystem):
         pages = read_parquet(task.knowledge) if task.knowledge is not None else pl.DataFrame()
         if not {"title", "text"} <= set(pages.columns):
             raise UserError(f"{task.knowledge}: holds no pages of knowledge; expected the columns title, text")
+        pages = pages.with_columns(pl.col("title", "text").fill_null(""))
         texts = [title + " " + text[:READ] for title, text in pages.select("title", "text").iter_rows()]
         weights = self.words.weigh_options(count_words(texts, self.settings.words.stem))
         return Pages.of(pages, weights, turns_of(task).texts)
@@ -119,9 +120,10 @@ class Informed(SelectionSystem):
         said = self.words.weigh_contexts(turns_of(task))
         offered = self.words.weigh_options(count_words(options, self.settings.words.stem))
         named, offered_named = self.pages.named(task.contexts()), self.pages.named(options)
-        about = named + self.pages.about(said, self.settings.pages)
+        near = self.pages.near(said)
+        about = named + self.pages.nearest(near, self.settings.pages)
         columns = (
-            pair_products(self.pages.own_columns(said), self.pages.words_of(offered_named), pairs),
+            pair_products(near, offered_named, pairs),
             pair_products(self.pages.words_of(about), self.pages.own_columns(offered), pairs),
             pair_products(named, offered_named, pairs),
             np.asarray(offered_named.sum(axis=1)).ravel()[pairs.row],

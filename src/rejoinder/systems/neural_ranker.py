@@ -28,7 +28,7 @@ from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural import load_trained
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
-from rejoinder.systems.ranking import KEPT, draw_lists, offered, to_run
+from rejoinder.systems.ranking import KEPT, best_columns, draw_lists, offered, to_run
 from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, Prepared, SelectionSystem, existing
@@ -233,6 +233,8 @@ class NeuralRanker(SelectionSystem):
     def save(self, folder: Path) -> None:
         """Write the weights in half precision, the vocabulary and the learning curve."""
         half = {name: value.half().cpu() for name, value in self.network.state_dict().items()}
+        if not all(value.isfinite().all() for value in half.values()):
+            raise UserError("weights became too large for half precision, or no numbers; a lower rate may help")
         training.save_weights(half, folder / training.WEIGHTS)
         shutil.copyfile(self.trained / training.HISTORY, folder / training.HISTORY)
         described = json.loads((self.trained / training.LEARNER).read_text())
@@ -333,12 +335,12 @@ def _unanswered(examples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _best(scores: Tensor, first: int, task: SelectionTask) -> pl.DataFrame:
-    values, places = scores.topk(min(KEPT, scores.shape[1]), dim=1)
-    example = torch.arange(first, first + len(scores)).repeat_interleave(values.shape[1])
+    shares = scores.cpu().numpy()
+    places = best_columns(shares, KEPT)
     return pl.DataFrame(
         {
-            "example": pl.Series(example.numpy(), dtype=pl.UInt32),
-            "option": task.options["id"].gather(places.flatten().cpu().numpy()),
-            "score": values.flatten().cpu().numpy(),
+            "example": np.repeat(np.arange(first, first + len(places), dtype=np.uint32), places.shape[1]),
+            "option": task.options["id"].gather(places.ravel()),
+            "score": np.take_along_axis(shares, places, axis=1).ravel(),
         }
     )

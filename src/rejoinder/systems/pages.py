@@ -68,17 +68,23 @@ class Pages(NamedTuple):
         table.sum_duplicates()
         return table
 
-    def about(self, weights: Matrix, most: int) -> sparse.csr_matrix:
-        """Return texts x pages: the few pages whose words come nearest to each text's."""
+    def near(self, weights: Matrix) -> sparse.csr_matrix:
+        """Return texts x pages: how near their words are to each other."""
         texts, pages = same_columns(weights, self.words)
-        turned = pages.T.tocsr()
+        found: sparse.csr_matrix = (texts @ pages.T.tocsr()).tocsr()
+        found.sort_indices()
+        return found
+
+    @staticmethod
+    def nearest(near: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
+        """Return texts x pages: the few that come nearest to each text."""
         parts = []
-        for start in range(0, texts.shape[0], 1000):
-            near = (texts[start : start + 1000] @ turned).toarray()
-            columns = best_columns(near, most)
-            values = np.take_along_axis(near, columns, axis=1)
-            rows = np.repeat(np.arange(len(near)), columns.shape[1])
-            parts.append(sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), shape=near.shape))
+        for start in range(0, near.shape[0], 1000):
+            few = near[start : start + 1000].toarray()
+            columns = best_columns(few, most)
+            values = np.take_along_axis(few, columns, axis=1)
+            rows = np.repeat(np.arange(len(few)), columns.shape[1])
+            parts.append(sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), shape=few.shape))
         found: sparse.csr_matrix = sparse.vstack(parts, format="csr")
         return found
 

@@ -128,17 +128,17 @@ def to_run(task: SelectionTask, name: str, pairs: Pairs, scores: NDArray[Any]) -
 
 
 def best_columns(scores: NDArray[Any], count: int) -> Rows:
-    """Return the columns of each row's best scores, in no particular order."""
-    if count >= scores.shape[1]:
-        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    return np.argpartition(-scores, count - 1, axis=1)[:, :count]
+    """Return the columns of each row's best scores, best first; of equal ones, the first."""
+    place = np.arange(scores.shape[1])
+    found = [first_best(row, place, count) for row in scores]
+    return np.array(found, np.intp).reshape(len(scores), min(count, len(place)))
 
 
 def first_best(scores: NDArray[Any], place: Rows, count: int) -> Rows:
     """Return where the best scores are, best first; of equal ones, those of the least place."""
     kept = np.arange(len(scores))
     if count < len(scores):
-        kept = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
+        kept = np.flatnonzero(scores >= -np.partition(-scores, count - 1)[count - 1])
     return kept[np.lexsort((place[kept], -scores[kept]))][:count]
 
 

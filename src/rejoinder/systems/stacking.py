@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _LEAST = 1e-9
+_AT_ONCE = 1000
+"""Examples whose options are joined together: what that needs is ten times as large as the result."""
 _OVER = 5e-3
 """How far a hundred shares that were rounded to four digits may be above their whole."""
 _UNDER = 0.5
@@ -27,6 +29,16 @@ def align(runs: Sequence[SelectionRun], scales: Sequence[float]) -> pl.DataFrame
     Options of equal score share their ranks' mean. One that a run has not is worse than all that it has.
     """
     tables = [_ranked(run, number, scale) for number, (run, scale) in enumerate(zip(runs, scales, strict=True))]
+    last = max((table["example"][-1] for table in tables if table.height), default=0)
+    edges = pl.Series([*range(0, last + 1, _AT_ONCE), last + 1], dtype=pl.UInt32)
+    cuts = [table["example"].search_sorted(edges) for table in tables]
+    return pl.concat(
+        _align([table[cut[place] : cut[place + 1]] for table, cut in zip(tables, cuts, strict=True)])
+        for place in range(len(edges) - 1)
+    )
+
+
+def _align(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     found = pl.concat([table.select("example", "option") for table in tables]).unique(maintain_order=True)
     for number, table in enumerate(tables):
         found = found.join(table, on=["example", "option"], how="left", maintain_order="left").with_columns(
@@ -71,11 +83,16 @@ def fuse_ranks(runs: Sequence[SelectionRun], constant: float = 60.0) -> Selectio
     return _sorted("ranks", table.select("example", "option", score=total))
 
 
-def fuse_scores(runs: Sequence[SelectionRun]) -> SelectionRun:
-    """Take the mean of each example's scores, of mean 0 and spread 1 in every run (CombSUM: Fox and Shaw 1994)."""
-    table = align(runs, [scale_of(run) for run in runs])
+def fuse_scores(runs: Sequence[SelectionRun], scales: Sequence[float] | None = None) -> SelectionRun:
+    """Take the mean of each example's scores, of mean 0 and spread 1 in every run (CombSUM: Fox and Shaw 1994).
+
+    Without scales, those of the runs themselves are taken.
+    """
+    table = align(runs, [scale_of(run) for run in runs] if scales is None else scales)
     standard = [
-        ((column - column.mean().over("example")) / column.std().over("example")).fill_nan(0.0).fill_null(0.0)
+        pl.when(column.min().over("example") < column.max().over("example"))  # of equals rounding alone would differ
+        .then((column - column.mean().over("example")) / column.std().over("example"))
+        .otherwise(0.0)
         for column in (pl.col(f"score_{number}") for number in range(len(runs)))
     ]
     mean = table.select(pl.mean_horizontal(standard)).to_series().to_numpy()

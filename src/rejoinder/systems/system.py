@@ -114,6 +114,17 @@ class SelectionSystem(System[SelectionTask, SelectionRun]):
         """Whether contexts and options have one vector each, and their product is the score: see `Encoder`."""
         return False
 
+    def ask(self, place: int, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
+        """Let a part answer."""
+        return expect_numbers(self.part_sources()[place], self.parts[place].predict(task, watch))
+
+
+def expect_numbers(name: str, run: SelectionRun) -> SelectionRun:
+    """Refuse a run with scores that are no numbers, which would spoil all that is made of it."""
+    if not run.choices["score"].is_finite().all():
+        raise UserError(f"{name} gives scores that are no numbers; a setting or its rate is too high")
+    return run
+
 
 class JudgementSystem(System[JudgementTask, JudgementRun]):
     """Predicts distributions of votes."""

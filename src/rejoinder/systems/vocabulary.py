@@ -43,9 +43,6 @@ class Vocabulary(Protocol):
     def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
 
-    def save(self, folder: Path) -> None:
-        """Write what `load_vocabulary` reads."""
-
 
 class _Words(msgspec.Struct, frozen=True):
     words: list[str]
@@ -156,13 +153,9 @@ class PretrainedVocabulary:
         quick.no_padding()
         return list(token_numbers(quick, texts))
 
-    def save(self, folder: Path) -> None:
-        """Write the tokeniser's files."""
-        self.tokenizer.save_pretrained(folder)
-
 
 def load_vocabulary(folder: Path) -> Vocabulary:
-    """Read what `save` wrote."""
+    """Read a vocabulary of words, or a pretrained encoder's."""
     if (folder / "words.json").is_file():
         return WordVocabulary(**msgspec.structs.asdict(read_json(folder / "words.json", _Words)))
     return PretrainedVocabulary(folder)
