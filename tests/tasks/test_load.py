@@ -2,7 +2,7 @@ import pytest
 
 from rejoinder.files import BadInputError
 from rejoinder.tasks.build import Cut, build_task
-from rejoinder.tasks.load import load_task
+from rejoinder.tasks.load import load_task, load_tasks
 
 
 def test_a_folder_of_several_tasks_says_which_there_are(tmp_path):
@@ -25,5 +25,7 @@ def test_a_pool_beside_options_of_their_own_is_refused(save):
     bare = save("questions.json", [example])
     assert load_task(bare, pool).examples["options"].null_count() == 1
     own = save("chats.json", [example | {"options-for-next": [{"candidate-id": "a", "utterance": "hello"}]}])
-    with pytest.raises(BadInputError, match=r"replies\.txt: a pool has no use with .*chats\.json, whose examples have"):
+    with pytest.raises(BadInputError, match=r"replies\.txt: has no use: no example of .*chats\.json chooses"):
         load_task(own, pool)
+    lists, pooled = load_tasks([own, bare], pool)  # as in DSTC7: train has lists, subtask 2's dev the pool
+    assert (lists.examples["options"].null_count(), pooled.examples["options"].null_count()) == (0, 1)

@@ -80,7 +80,7 @@ def train(
     from rejoinder.report.learning import draw_curves
     from rejoinder.report.terminal import progress
     from rejoinder.systems.system import Prepared
-    from rejoinder.tasks.load import load_task
+    from rejoinder.tasks.load import load_task, load_tasks
 
     if prepare_only and work is None:
         raise BadInputError("--prepare-only", "needs a folder to prepare; name it by --work")
@@ -95,8 +95,8 @@ def train(
     if not task.exists():
         raise BadInputError(task, "no such file or folder")
     with progress("reading the task", None):
-        lesson = (task, load_task(task, pool))
-        check = None if dev is None else (dev, load_task(dev, pool))
+        read, *checked = load_tasks([task] if dev is None else [task, dev], pool)
+        lesson, check = (task, read), None if dev is None else (dev, checked[0])
         more = None if also is None else (also, load_task(also))
     given = Assignment(recipe=found, train=lesson, also=more, dev=check, pool=pool, seed=seed)
     try:

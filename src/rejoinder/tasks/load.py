@@ -1,5 +1,6 @@
 """Read a task from wherever it is: a task folder, or an official file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,19 @@ Task = SelectionTask | JudgementTask
 
 def load_task(path: Path, pool: Path | None = None) -> Task:
     """Read a task folder, a DSTC7 examples file (with its pool, if it has one) or DialEval data."""
+    return load_tasks([path], pool)[0]
+
+
+def load_tasks(paths: Sequence[Path], pool: Path | None = None) -> list[Task]:
+    """Read tasks; where there is a pool, one at least has to choose from it."""
+    read = [_read(path, pool) for path in paths]
+    if pool is not None and not any(chooses for _, chooses in read):
+        raise BadInputError(pool, f"has no use: no example of {' and '.join(map(str, paths))} chooses from a pool")
+    return [task for task, _ in read]
+
+
+def _read(path: Path, pool: Path | None) -> tuple[Task, bool]:
+    """Return a task, and whether examples of it choose from a pool that is kept in a file of its own."""
     if not path.exists():
         raise BadInputError(path, "no such file or folder")
     if path.is_dir() and not _is_task(path):
@@ -23,23 +37,19 @@ def load_task(path: Path, pool: Path | None = None) -> Task:
         if inside:
             raise BadInputError(path, f"holds several tasks ({', '.join(inside)}); name one of them")
     format_ = recognise_truth(path)
-    if pool is not None and format_ != "dstc7":
-        raise BadInputError(pool, f"a pool has no use with {TRUTH_FORMATS[format_]}")
     if format_ == "task":
-        return load_judgement_task(path) if is_judgement_folder(path) else load_selection_task(path)
+        return load_judgement_task(path) if is_judgement_folder(path) else load_selection_task(path), False
     if format_ == "dialeval":
-        return dialeval.read_task(path)
+        return dialeval.read_task(path), False
     if format_ == "dstc7":
         task = dstc7.read_task(path, pool)
         bare = task.examples.filter(pl.col("options").is_null())["id"]
-        if pool is not None and not len(bare):
-            raise BadInputError(pool, f"a pool has no use with {path}, whose examples have options of their own")
         if pool is not None and len(bare) and not task.options.height:
             raise BadInputError(pool, "holds no option to choose from")
         if len(bare) and pool is None:
             problem = "has no options of its own; name the pool to choose from"
             raise BadInputError(path, problem, f"example-id {bare[0]}", "options-for-next")
-        return task
+        return task, len(bare) > 0
     raise BadInputError(path, f"{TRUTH_FORMATS[format_]}: this holds no dialogues to answer")
 
 
