@@ -152,10 +152,10 @@ def _is_made_of(folder: Path, recipe: Recipe) -> bool:
         return False
     parts = enumerate(make_system(recipe).part_sources())
     held = ((Path(source), folder / "parts" / str(number)) for number, source in parts if is_model(source))
-    return all(_weights(source) == _weights(part) for source, part in held)
+    return all(_contents(source) == _contents(part) for source, part in held)
 
 
-def _weights(model: Path) -> dict[Path, str]:
+def _contents(model: Path) -> dict[Path, str]:
     """Return the fingerprints of a model's files, its parts' too."""
     return {path.relative_to(model): fingerprint(path) for path in model.rglob("*") if path.is_file()}
 

@@ -34,11 +34,16 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDA
 def read_shaped(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
     """Read the arrays of these names, each of its shape."""
     arrays = read_arrays(path, list(shapes))
+    expect_shapes(path, arrays, shapes)
+    return arrays
+
+
+def expect_shapes(path: Path, arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays of a file that have not these shapes."""
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             found = f"{name} has the shape {arrays[name].shape}, expected {shape}"
             raise BadInputError(path, f"{found}; the model is damaged, or an old one: train it anew")
-    return arrays
 
 
 def find(ordered: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -52,14 +52,14 @@ def fuse(
     spare_inputs(out, task, dev, pool, *runs, *(dev_runs or ()))
     if len(runs) < 2:
         raise BadInputError(runs[0], "one run alone; give at least two to put together")
-    asked, found = _read(task, runs, pool)
     if method == "stack":
         if dev is None or len(dev_runs or []) != len(runs):
             raise BadInputError("--method stack", f"needs --dev and a --dev-run for each of the {len(runs)} runs")
-        known, known_runs = _read(dev, dev_runs or [], pool)
+        (asked, found), (known, known_runs) = _read([(task, runs), (dev, dev_runs or [])], pool)
         check_answers(dev, known)
         fused = stack(found, learn_stack(known_runs, known.truth().correct))
     else:
+        [(asked, found)] = _read([(task, runs)], pool)
         fused = fuse_ranks(found) if method == "ranks" else fuse_scores(found)
     chosen = format_.value if format_ else default_format(fused, asked.unanswered(), out)
     for note in write_run(out, fused, asked.unanswered(), chosen):
@@ -67,23 +67,26 @@ def fuse(
     typer.echo(f"{len(runs)} runs fused, written to {out} ({chosen})")
 
 
-def _read(task: Path, runs: list[Path], pool: Path | None) -> "tuple[SelectionTask, list[SelectionRun]]":
+def _read(given: list[tuple[Path, list[Path]]], pool: Path | None) -> "list[tuple[SelectionTask, list[SelectionRun]]]":
+    """Read tasks, and the runs that answer each."""
     from rejoinder.files import BadInputError
     from rejoinder.report.terminal import progress
     from rejoinder.runs import read_selection_run
-    from rejoinder.tasks.load import load_task
+    from rejoinder.tasks.load import load_tasks
     from rejoinder.tasks.selection import SelectionTask
 
-    with progress("reading runs", len(runs) + 1) as advance:
-        asked = load_task(task, pool)
-        if not isinstance(asked, SelectionTask):
-            raise BadInputError(task, "holds dialogues to judge; only rankings of options can be fused")
-        advance(1)
-        found = []
-        for path in runs:
-            found.append(read_selection_run(path, asked.unanswered()))
+    read = []
+    with progress("reading runs", sum(1 + len(runs) for _, runs in given)) as advance:
+        for asked, (path, runs) in zip(load_tasks([path for path, _ in given], pool), given, strict=True):
+            if not isinstance(asked, SelectionTask):
+                raise BadInputError(path, "holds dialogues to judge; only rankings of options can be fused")
             advance(1)
-    return asked, found
+            found = []
+            for run in runs:
+                found.append(read_selection_run(run, asked.unanswered()))
+                advance(1)
+            read.append((asked, found))
+    return read
 
 
 @app.command(epilog="Example: rejoinder reliability ubuntu/subtask_4/test run.json --out reliability.svg")

@@ -12,7 +12,7 @@ from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError, expect_share
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import narrowed
-from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, strengths
+from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, starts_of, strengths
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.tasks.selection import NONE, SelectionTask
 from rejoinder.watch import Watch, unwatched
@@ -164,11 +164,7 @@ def probability_of_none(logits: Floats, starts: Rows, learned: Learned) -> Float
 
 
 def _logits(run: SelectionRun, learned: Learned) -> tuple[Floats, Rows]:
-    return strengths(run, float(learned.scale)) * learned.temperature, _starts(run.choices["example"].to_numpy())
-
-
-def _starts(example: NDArray[np.integer]) -> Rows:
-    return np.flatnonzero(np.diff(example.astype(np.int64), prepend=-1))
+    return strengths(run, float(learned.scale)) * learned.temperature, starts_of(run.choices["example"].to_numpy())
 
 
 def _signals(logits: Floats, starts: Rows) -> Floats:

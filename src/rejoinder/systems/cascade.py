@@ -29,7 +29,7 @@ from rejoinder.systems.ranking import (
 )
 from rejoinder.systems.retrieval import Bm25, said_already
 from rejoinder.systems.sentence_encoder import Encoder
-from rejoinder.systems.stacking import is_correct, learn_order, scale_of, strengths, with_shares
+from rejoinder.systems.stacking import is_correct, learn_order, scale_of, starts_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.systems.turns import Turns, turns_of
 from rejoinder.systems.voice import Marks, Voice, marks_of
@@ -308,7 +308,7 @@ def _best_first(ranked: pl.DataFrame, most: int) -> pl.DataFrame:
     """Put each example's options in order, and keep so many of the best."""
     example, score = ranked["example"].to_numpy(), ranked["score"].to_numpy()
     order = np.lexsort((-score, example))
-    starts = np.flatnonzero(np.diff(example[order].astype(np.int64), prepend=-1))
+    starts = starts_of(example[order])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     return ranked[order[place < most]]
 

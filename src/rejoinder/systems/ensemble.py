@@ -71,7 +71,7 @@ class Ensemble(SelectionSystem):
         return stack(runs, self.learned)
 
     def _runs(self, task: SelectionTask, watch: Watch) -> list[SelectionRun]:
-        return [self.ask(place, task, watch) for place, _ in enumerate(self.parts)]
+        return [self.ask(place, task, watch) for place in range(len(self.parts))]
 
     def save(self, folder: Path) -> None:
         """Write what was learned."""

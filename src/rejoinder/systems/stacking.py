@@ -159,7 +159,7 @@ def learn_weights(values: Floats, example: NDArray[Any], correct: NDArray[np.boo
         return np.zeros(values.shape[1])
     scale = values.std(axis=0)
     scale[scale <= _LEAST * np.abs(values).max(axis=0)] = 1.0  # rounding alone would become a weight
-    scaled, starts = values / scale, np.flatnonzero(np.diff(example, prepend=-1))
+    scaled, starts = values / scale, starts_of(example)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         logits = scaled @ weights
@@ -172,6 +172,11 @@ def learn_weights(values: Floats, example: NDArray[Any], correct: NDArray[np.boo
     return np.asarray(found.x / scale)
 
 
+def starts_of(example: NDArray[np.integer[Any]]) -> Rows:
+    """Return where the rows of each example start; they stand together."""
+    return np.flatnonzero(np.diff(example.astype(np.int64), prepend=-1))
+
+
 def softmax(logits: Floats, starts: Rows) -> Floats:
     """Return the softmax within groups of rows that start at `starts`."""
     sizes = np.diff(starts, append=len(logits))
@@ -181,8 +186,8 @@ def softmax(logits: Floats, starts: Rows) -> Floats:
 
 def with_shares(table: pl.DataFrame, logits: Floats) -> pl.DataFrame:
     """Return the options with shares of each example's whole as scores."""
-    starts = np.flatnonzero(np.diff(table["example"].to_numpy().astype(np.int64), prepend=-1))
-    return pl.DataFrame([table["example"], table["option"], pl.Series("score", softmax(logits, starts))])
+    shares = softmax(logits, starts_of(table["example"].to_numpy()))
+    return pl.DataFrame([table["example"], table["option"], pl.Series("score", shares)])
 
 
 def _sorted(name: str, table: pl.DataFrame) -> SelectionRun:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoinder.arrays import find, read_arrays, read_shaped, write_arrays
+from rejoinder.arrays import expect_shapes, find, read_arrays, write_arrays
 from rejoinder.text import HAN
 
 Floats = NDArray[np.float32]
@@ -87,6 +87,7 @@ class WordStatistics(msgspec.Struct, frozen=True):
     @classmethod
     def load(cls, path: Path) -> "WordStatistics":
         """Read from a file."""
-        size = read_arrays(path, ["words"])["words"].size
-        arrays = read_shaped(path, {"words": (size,), "found": (size,), "texts": (), "mean_length": ()})
+        arrays = read_arrays(path, ("words", "found", "texts", "mean_length"))
+        size = arrays["words"].size
+        expect_shapes(path, arrays, {"words": (size,), "found": (size,), "texts": (), "mean_length": ()})
         return cls(arrays["words"], arrays["found"], int(arrays["texts"]), float(arrays["mean_length"]))
