@@ -16,15 +16,15 @@ from rejoinder.nn.sequences import Special  # noqa: E402
 LENGTHS = (3, 9, 1, 6)
 
 
-@pytest.fixture
-def encoder(tmp_path: Any) -> Any:
-    config = transformers.BertConfig(
+@pytest.fixture(params=["BertConfig", "MPNetConfig"])
+def encoder(tmp_path: Any, request: Any) -> Any:
+    config = getattr(transformers, request.param)(
         vocab_size=50,
         hidden_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=96,
-        max_position_embeddings=12,
+        max_position_embeddings=16,
     )
     config.save_pretrained(tmp_path)
     torch.manual_seed(1)
@@ -80,7 +80,7 @@ def test_short_and_long_are_read_apart_as_together(encoder: Any) -> None:
 def test_contexts_and_replies_packed_together_score_as_apart(
     encoder: Any, match: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    special = Special(pad=0, start=1, end=2, mask=3, speakers=(4, 5))
+    special = Special(pad=0, start=2, end=3, mask=6, speakers=(4, 5))  # 1 is what MPNet counts as padding
     settings = MatchSettings(encoder=EncoderSettings(kind="pretrained"), match=match, codes=3)
     network = Towers(settings, special, 50, tmp_path).eval()
     context, reply = padded_batch((3, 7, 2), 1), padded_batch((4, 1, 4, 2), 2)

@@ -216,9 +216,9 @@ class Pretrained(nn.Module):
         for name in ("attention_probs_dropout_prob", "attention_dropout"):
             if hasattr(config, name):
                 setattr(config, name, 0.0)  # packed attention has none, and the fast one for CPUs has not either
-        self.packs = config.model_type == "bert"
+        self.packs = config.model_type in ("bert", "mpnet")
         packing.register()
-        attention = {"attn_implementation": packing.PACKED} if self.packs else {}
+        attention = {"attn_implementation": packing.PACKED} if config.model_type == "bert" else {}
         self.model = AutoModel.from_config(config, dtype=torch.float32, **attention)  # some are kept in half precision
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None  # nobody asks it
@@ -226,7 +226,17 @@ class Pretrained(nn.Module):
         self.tells_parts = getattr(config, "type_vocab_size", 0) > 1  # RoBERTa has a table for them, of one row
 
     def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:
-        """Return a state for each token; `parts` tells a context (0) from a reply (1)."""
+        """Return a state for each token; `parts` tells a context (0) from a reply (1).
+
+        In half precision weights are cast once, and all between them stays as it is; autocast would cast the input of
+        every layer as well, there and back.
+        """
+        if tokens.is_cuda and torch.is_autocast_enabled("cuda"):
+            half = torch.get_autocast_dtype("cuda")
+            halves = {f"model.{name}": weight.to(half) for name, weight in self.model.named_parameters()}
+            with torch.autocast("cuda", enabled=False):
+                states: Tensor = torch.func.functional_call(self, halves, (tokens, mask, parts))
+            return states.float()
         parts = parts if self.tells_parts else None
         if self.packs_now(tokens):
             return packing.encode_packed(self.model, tokens, mask, parts)
@@ -253,7 +263,8 @@ class Pretrained(nn.Module):
 
     def packs_now(self, tokens: Tensor) -> bool:
         """Whether padding costs nothing, as on a GPU in half precision."""
-        return self.packs and tokens.is_cuda and torch.is_autocast_enabled("cuda")
+        half = torch.is_autocast_enabled("cuda") or next(self.model.parameters()).dtype != torch.float32
+        return self.packs and tokens.is_cuda and half
 
 
 def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWords | Pretrained:
