@@ -1,6 +1,6 @@
 """Make the runs that `benchmarks.rankers` compares: train each recipe, and let it answer its subtask's test.
 
-Needs a collection below REJOINDER_RANKERS (default build/rankers), and for NETWORKS a GPU; for mpnet a hub as well:
+Needs a collection below REJOINDER_RANKERS (default build/rankers), for NETWORKS a GPU, for mpnet its weights as well:
 
 rejoinder build ubuntu --logs LOGS --model LINKS --turns --knowledge PAGES --out build/rankers/ubuntu
 python -m benchmarks.ranker_runs                               # all; goes on where it was interrupted
@@ -55,15 +55,15 @@ NETWORKS = {
         *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder"),
         *("hard-bi-encoder", "long-bi-encoder", "long-poly-encoder", "masked-bi-encoder", "masked-poly-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read", "stacked"),
-        *("bi-encoder-mpnet", "bi-encoder-mpnet-taught", "late-encoder-mpnet", "late-encoder-mpnet-taught"),
-        *("cross-encoder-mpnet", "bi-encoder-taught", "late-encoder-taught", "cross-encoder-taught"),
-        *("cascade-taught", "stacked-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "stacked-mpnet"),
+        *("bi-encoder-mpnet", "bi-encoder-mpnet-taught", "late-encoder-mpnet-taught"),
+        *("bi-encoder-taught", "late-encoder-taught"),
+        *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 2): (
         *("minilm", "cascade", "memory-network", "bi-encoder", "hard-bi-encoder", "long-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read"),
         *("bi-encoder-taught", "bi-encoder-mpnet", "bi-encoder-mpnet-taught"),
-        *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-stacked-mpnet"),
+        *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 4): (
         *("cascade-bi", "cascade-late", "bi-or-none"),

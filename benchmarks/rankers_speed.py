@@ -210,8 +210,8 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
     cascade.voice = Voice(None)
     cascade.voice.fit(Lesson(train=task, work=folder))
     cascade.index = Index.open(folder)
-    cascade.weights, cascade.rank_scale, cascade.rank_weights = np.ones(6), 1.0, np.ones(2)
-    reading = Cascade(Cascade.Settings(ranker="reader", reranked=READ))
+    cascade.weights, cascade.rank_scales, cascade.rank_weights = np.ones(6), np.ones(1), np.ones(7)
+    reading = Cascade(Cascade.Settings(rankers=("reader",), reranked=READ))
     reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, reader]}
     asked = [msgspec.structs.replace(task, examples=task.examples.slice(number, 1)) for number in range(count)]
     ways: dict[str, Callable[[SelectionTask], object]] = {

@@ -12,8 +12,9 @@ from rejoinder.measures.selection import score
 from rejoinder.sample import irc
 from rejoinder.systems.cascade import Cascade, Texts
 from rejoinder.systems.index import Index
-from rejoinder.systems.ranking import Pairs, draw_lists, offered, rank_by_products
+from rejoinder.systems.ranking import Pairs, draw_lists, offered, rank_by_products, to_run
 from rejoinder.systems.retrieval import Tfidf, said_already
+from rejoinder.systems.stacking import is_correct
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words
@@ -64,7 +65,7 @@ def trained(tasks, **settings):
     train, dev, _ = tasks
     cascade = Cascade(Cascade.Settings(**settings))
     cascade.parts = [Projection(None)]
-    if cascade.settings.ranker:
+    for _ in cascade.settings.rankers:
         ranker = Tfidf(Tfidf.Settings())
         ranker.fit(Lesson(train=train, work=Path("unused")))
         cascade.parts.append(ranker)
@@ -146,7 +147,7 @@ def test_a_text_that_changed_under_its_id_is_encoded_anew(tasks):
 
 def test_another_ranker_orders_the_best(tasks):
     test = tasks[2]
-    plain, again = trained(tasks).predict(test), trained(tasks, ranker="tfidf", reranked=5).predict(test)
+    plain, again = trained(tasks).predict(test), trained(tasks, rankers=("tfidf",), reranked=5).predict(test)
     firsts = [run.choices.group_by("example", maintain_order=True).head(5) for run in (plain, again)]
     assert not firsts[0].equals(firsts[1])
     assert score(again, test.truth(), ["MRR"])["MRR"].mean() > score(plain, test.truth(), ["MRR"])["MRR"].mean() - 0.01
@@ -154,19 +155,70 @@ def test_another_ranker_orders_the_best(tasks):
     assert totals.max() < 1 + 1e-6
 
 
+class Knowing(SelectionSystem):
+    """Ranks the right option first, if it is among those listed, or all by chance."""
+
+    def __init__(self, right):
+        super().__init__(None)
+        self.right, self.rng = right, np.random.default_rng(1)
+
+    def predict(self, task, watch=None):
+        pairs = offered(task)
+        chance = self.rng.random(len(pairs.row))
+        if self.right is not None:
+            rows = pl.DataFrame({"example": pairs.example, "option": task.options["id"].gather(pairs.row)})
+            chance = 10.0 * is_correct(rows, self.right.with_columns(pl.col("example").cast(pl.Int64)))
+        return to_run(task, "knowing", pairs, chance)
+
+
+@pytest.mark.parametrize("knows", [0, 1])
+def test_of_several_rankers_the_one_that_knows_weighs_most(tasks, knows):
+    train, dev, test = tasks
+    cascade = Cascade(Cascade.Settings(rankers=("first", "second"), reranked=20))
+    rankers = [Knowing(None), Knowing(None)]
+    cascade.parts = [Projection(None), *rankers]
+    rankers[knows].right = dev.truth().correct
+    cascade.fit(Lesson(train=train, dev=dev, work=Path("unused")))
+    rankers[knows].right = test.truth().correct
+    found = score(cascade.predict(test), test.truth(), ["R@1", "R@20"])
+    assert found["R@1"].tolist() == found["R@20"].tolist()
+    assert found["R@1"].sum() > 10
+
+
+def test_what_is_known_of_candidates_weighs_anew_among_the_best(tasks):
+    """By the ranker alone all are alike: what the search has learned of words and meaning is not lost."""
+    cascade, dev = Cascade(Cascade.Settings(rankers=("even",), reranked=50)), tasks[1]
+    cascade.parts = [Projection(None), Even(None)]
+    cascade.fit(Lesson(train=tasks[0], dev=dev, work=Path("unused")))
+    assert cascade.rank_weights.shape == (7,)
+    assert abs(cascade.rank_weights[-1]) < 1e-9
+    plain, again = trained(tasks).predict(tasks[2]), cascade.predict(tasks[2])
+    first, second = (score(run, tasks[2].truth(), ["MRR"])["MRR"].mean() for run in (plain, again))
+    assert abs(first - second) < 0.03
+
+
+class Even(SelectionSystem):
+    """Has no opinion."""
+
+    def predict(self, task, watch=None):
+        pairs = offered(task)
+        return to_run(task, "even", pairs, np.ones(len(pairs.row)))
+
+
 def test_another_ranker_is_shown_what_was_found_and_not_the_pool(tasks, monkeypatch):
     shown, test = [], tasks[2]
-    cascade = trained(tasks, ranker="tfidf", reranked=5)
+    cascade = trained(tasks, rankers=("tfidf",), reranked=5)
     ranker = cascade.parts[1].predict
     monkeypatch.setattr(cascade.parts[1], "predict", lambda task, watch: shown.append(task) or ranker(task, watch))
-    run = cascade.predict(SelectionTask(test.examples.head(3), test.options))
+    few = SelectionTask(test.examples.head(3), test.options)
+    cascade.predict(few)
     assert 5 <= shown[0].options.height <= 15 < test.options.height
-    first = run.choices.filter(pl.col("example") == 2)["option"].head(5)
+    first = trained(tasks).predict(few).choices.filter(pl.col("example") == 2)["option"].head(5)
     assert set(first) == set(shown[0].options["id"].gather(shown[0].examples["options"][2].to_numpy()))
 
 
 def test_another_ranker_learns_from_lists_drawn_from_the_pool(tasks):
-    cascade, dev = Cascade(Cascade.Settings(ranker="tfidf")), tasks[1]
+    cascade, dev = Cascade(Cascade.Settings(rankers=("tfidf",))), tasks[1]
     listed = cascade.dev_of_parts(dev, seed=1)
     assert listed.options.height < dev.options.height
     assert listed.truth().correct.equals(dev.truth().correct)
@@ -214,12 +266,12 @@ def test_options_of_their_own_are_ranked_too(cascade, tasks):
     assert score(run, own.truth(), ["MRR"])["MRR"].mean() > 0.25  # 0.13 at random
     nothing = pl.when(pl.int_range(pl.len()) > 0).then("options").otherwise([])
     lacking = msgspec.structs.replace(own, examples=own.examples.with_columns(options=nothing))
-    run = trained(tasks, ranker="tfidf").predict(lacking)
+    run = trained(tasks, rankers=("tfidf",)).predict(lacking)
     assert run.choices["example"].unique().to_list() == [*range(1, own.examples.height)]
 
 
 def test_examples_may_use_the_same_ids_for_options_of_their_own(tasks):
-    cascade = trained(tasks, ranker="words", reranked=5)
+    cascade = trained(tasks, rankers=("words",), reranked=5)
     listed = draw_lists(tasks[2], 1, 5)
     local = _numbered_by_example(listed)
     assert local.options["id"].n_unique() == 5
@@ -267,7 +319,7 @@ def test_an_empty_list_in_a_block_of_its_own_is_ranked_anew_too(tasks, monkeypat
     lists = draw_lists(tasks[1], seed=0, count=5)
     few = lists.examples.head(3)
     empty = pl.Series([*few["options"].to_list()[:2], []], dtype=few["options"].dtype)
-    cascade = trained([tasks[0], lists, lists], ranker="unused")
+    cascade = trained([tasks[0], lists, lists], rankers=("unused",))
     run = cascade.predict(msgspec.structs.replace(lists, examples=few.with_columns(options=empty)))
     assert run.choices["example"].unique().sort().to_list() == [0, 1]
 

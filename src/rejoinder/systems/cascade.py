@@ -40,8 +40,6 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
-_LEAST = 1e-9
-"""Shares that are less count as much, so that they have a logarithm."""
 _FEATURES = 6
 """What is known of each candidate: by words, by meaning, and its looks."""
 _AT_ONCE = 1000
@@ -74,15 +72,15 @@ class Pool(msgspec.Struct):
 
 
 class Cascade(SelectionSystem):
-    """Finds by words and by meaning, then ranks by learned weights, and the best of those by another ranker."""
+    """Finds by words and by meaning, then ranks by learned weights, and the best of those by other rankers."""
 
     class Settings(msgspec.Struct, frozen=True):
         """What it is made of."""
 
         encoder: str = "minilm"
         """A recipe or model that turns contexts and options into vectors."""
-        ranker: str | None = None
-        """A recipe or model that ranks the best anew; None: they stay as they are."""
+        rankers: tuple[str, ...] = ()
+        """Recipes or models that rank the best anew, each by a weight of its own; none: they stay as they are."""
         found: int = 200
         """Options found by words, and as many by meaning."""
         reranked: int = 20
@@ -95,17 +93,19 @@ class Cascade(SelectionSystem):
     words: Bm25
     voice: Voice
     weights: Floats
-    rank_scale: float
+    rank_scales: Floats
+    """By ranker, the scale of its scores."""
     rank_weights: Floats
+    """Among the best: what is known of each candidate weighs, and what each ranker says."""
     index: Index
     pool: Pool | None = None
 
     def part_sources(self) -> tuple[str, ...]:
-        """Return the encoder and the ranker."""
-        return tuple(source for source in (self.settings.encoder, self.settings.ranker) if source is not None)
+        """Return the encoder and the rankers."""
+        return (self.settings.encoder, *self.settings.rankers)
 
     def dev_of_parts(self, dev: SelectionTask, seed: int) -> SelectionTask:
-        """Let the parts learn from lists: the ranker will never see a pool, and networks are checked on lists."""
+        """Let the parts learn from lists: rankers will never see a pool, and networks are checked on lists."""
         return draw_lists(dev, seed)
 
     def expect_part(self, source: str, part: SelectionSystem) -> None:
@@ -126,7 +126,7 @@ class Cascade(SelectionSystem):
             raise UserError("a cascade learns on dev how much words and meaning weigh: name a task by --dev")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
-        """Index the pool, and learn on dev how much words, meaning and the ranker weigh."""
+        """Index the pool, and learn on dev how much words, meaning and the rankers weigh."""
         assert lesson.dev is not None
         self.words, self.voice = Bm25(self.settings.words), Voice(None)
         self.words.fit(lesson)
@@ -138,13 +138,13 @@ class Cascade(SelectionSystem):
         pairs, features = self._candidates(lesson.dev, lesson.watch)
         table, correct = _table(lesson.dev, pairs), lesson.dev.truth().correct
         self.weights = learn_order(features, pairs.example, is_correct(table, correct))
-        self.rank_scale, self.rank_weights = 0.0, np.zeros(2)
-        if self.settings.ranker is not None:
-            best = _best_first(with_shares(table, features @ self.weights), self.settings.reranked)
-            run = self._ask_ranker(lesson.dev, best, lesson.watch)
-            self.rank_scale = scale_of(run)
-            opinions = self._opinions(best, run)
-            self.rank_weights = learn_order(opinions, best["example"].to_numpy(), is_correct(best, correct))
+        self.rank_scales, self.rank_weights = np.zeros(0), self.weights
+        if self.settings.rankers:
+            rows = _best(with_shares(table, features @ self.weights), self.settings.reranked)
+            best, runs = table[rows], self._ask_rankers(lesson.dev, table[rows], lesson.watch)
+            self.rank_scales = np.array([scale_of(run) for run in runs])
+            known = np.column_stack([features[rows], self._opinions(best, runs)])
+            self.rank_weights = learn_order(known, best["example"].to_numpy(), is_correct(best, correct))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -158,11 +158,12 @@ class Cascade(SelectionSystem):
     def _answer(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
         pairs, features = self._candidates(task, watch)
         ranked = with_shares(_table(task, pairs), features @ self.weights)
-        if self.settings.ranker is not None:
-            best = _best_first(ranked, self.settings.reranked)
-            opinions = self._opinions(best, self._ask_ranker(task, best, watch))
-            ranked = _redistributed(ranked, with_shares(best, opinions @ self.rank_weights))
-        return _best_first(ranked, KEPT if task.examples["options"].null_count() else len(ranked))
+        if self.settings.rankers:
+            rows = _best(ranked, self.settings.reranked)
+            opinions = self._opinions(ranked[rows], self._ask_rankers(task, ranked[rows], watch))
+            known = np.column_stack([features[rows], opinions])
+            ranked = _redistributed(ranked, with_shares(ranked[rows], known @ self.rank_weights))
+        return ranked[_best(ranked, KEPT if task.examples["options"].null_count() else len(ranked))]
 
     def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
         """Bring the index to what a task's pool holds; return how many options were added and removed.
@@ -262,16 +263,19 @@ class Cascade(SelectionSystem):
             index.add(options, vectors, weights, instead=True)  # the text of an id may have changed
         return options.height
 
-    def _ask_ranker(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> SelectionRun:
-        """Let the other ranker rank each example's best."""
-        return self.ask(1, narrowed(task, best), watch)
+    def _ask_rankers(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> list[SelectionRun]:
+        """Let the rankers rank each example's best."""
+        lists = narrowed(task, best)
+        return [self.ask(place, lists, watch) for place in range(1, len(self.parts))]
 
-    def _opinions(self, best: pl.DataFrame, run: SelectionRun) -> Floats:
-        """Return what the search and what the other ranker think of each of the best."""
-        scored = run.choices.select("example", "option", again=pl.Series(strengths(run, self.rank_scale)))
-        joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
-        again = pl.col("again").fill_null(pl.col("again").min())
-        return joined.select(pl.col("score").clip(_LEAST).log(), again).to_numpy()
+    def _opinions(self, best: pl.DataFrame, runs: list[SelectionRun]) -> Floats:
+        """Return what each ranker thinks of the best."""
+        found = []
+        for run, scale in zip(runs, self.rank_scales, strict=True):
+            scored = run.choices.select("example", "option", again=pl.Series(strengths(run, scale)))
+            joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
+            found.append(joined.select(pl.col("again").fill_null(pl.col("again").min())).to_numpy())
+        return np.hstack(found)
 
     def save(self, folder: Path) -> None:
         """Write the index and what was learned."""
@@ -280,7 +284,7 @@ class Cascade(SelectionSystem):
         self.index.save(folder / _INDEX)
         write_arrays(
             folder / _WEIGHTS,
-            {"weights": self.weights, "rank_weights": self.rank_weights, "rank_scale": np.array(self.rank_scale)},
+            {"weights": self.weights, "rank_weights": self.rank_weights, "rank_scales": self.rank_scales},
         )
 
     def load(self, folder: Path) -> None:
@@ -289,10 +293,11 @@ class Cascade(SelectionSystem):
         self.words.load(folder)
         self.voice.load(folder)
         self.index = Index.open(folder / _INDEX)
-        shapes = {"weights": (_FEATURES,), "rank_weights": (2,), "rank_scale": ()}
+        rankers = len(self.settings.rankers)
+        shapes = {"weights": (_FEATURES,), "rank_weights": (_FEATURES + rankers,), "rank_scales": (rankers,)}
         learned = read_shaped(folder / _WEIGHTS, shapes)
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
-        self.rank_scale = float(learned["rank_scale"])
+        self.rank_scales = learned["rank_scales"]
 
 
 def _pooled(task: SelectionTask) -> pl.DataFrame:
@@ -304,17 +309,17 @@ def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:
     return pl.DataFrame({"example": pairs.example.astype(np.uint32), "option": task.options["id"].gather(pairs.row)})
 
 
-def _best_first(ranked: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Put each example's options in order, and keep so many of the best."""
+def _best(ranked: pl.DataFrame, most: int) -> NDArray[np.intp]:
+    """Return the rows of each example's best options, so many of them, in their order."""
     example, score = ranked["example"].to_numpy(), ranked["score"].to_numpy()
     order = np.lexsort((-score, example))
     starts = starts_of(example[order])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    return ranked[order[place < most]]
+    return order[place < most]
 
 
 def _redistributed(ranked: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
-    """Give what the best have together to each of them as the other ranker would."""
+    """Give what the best have together to each of them as the rankers would."""
     joined = ranked.join(again.rename({"score": "part"}), on=["example", "option"], how="left", maintain_order="left")
     whole = pl.col("score").filter(pl.col("part").is_not_null()).sum().over("example")
     return joined.select("example", "option", score=(pl.col("part") * whole).fill_null(pl.col("score")))
