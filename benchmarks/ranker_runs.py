@@ -174,7 +174,7 @@ def _with_models(recipe: Recipe, corpus: str, subtask: int) -> Recipe:
 
 def _replaced(settings: Any, models: dict[str, str]) -> Any:
     if isinstance(settings, dict):
-        return {name: _replaced(value, models) for name, value in settings.items()}
+        return {models.get(name, name): _replaced(value, models) for name, value in settings.items()}
     if isinstance(settings, list | tuple):
         return [_replaced(value, models) for value in settings]
     return models.get(settings, settings) if isinstance(settings, str) else settings

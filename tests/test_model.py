@@ -334,7 +334,7 @@ def test_two_trainings_do_not_work_in_one_folder(cli, tmp_path):
 @pytest.mark.parametrize("system", ["abstain", "informed", "cascade"])
 def test_none_is_said_once(cli, tmp_path, save, system):
     a_task(tmp_path / "train")
-    parts = "rankers: [words-or-none]" if system == "cascade" else "ranker: words-or-none"
+    parts = "rankers: {words-or-none: 20}" if system == "cascade" else "ranker: words-or-none"
     recipe = save("twice.yaml", f"about: ''\nsystem: {system}\nsettings: {{{parts}}}\n")
     code, _, err = cli(
         "train", recipe, "--task", tmp_path / "train", "--dev", tmp_path / "train", "--out", tmp_path / "m"

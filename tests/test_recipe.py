@@ -183,7 +183,7 @@ def test_defaults_are_shown(cli):
     assert places == sorted(places)
     code, out, _ = cli("recipes", "cascade-late")
     assert code == 0
-    assert {"encoder: bi-encoder", "found: 200", "reranked: 50", "k1: 2.0"} <= {
+    assert {"encoder: bi-encoder", "found: 200", "late-encoder: 50", "k1: 2.0"} <= {
         line.strip() for line in out.splitlines()
     }
     assert "accumulate: 1" in cli("recipes", "dual-encoder")[1]

@@ -147,7 +147,7 @@ def test_a_text_that_changed_under_its_id_is_encoded_anew(tasks):
 
 def test_another_ranker_orders_the_best(tasks):
     test = tasks[2]
-    plain, again = trained(tasks).predict(test), trained(tasks, rankers=("tfidf",), reranked=5).predict(test)
+    plain, again = trained(tasks).predict(test), trained(tasks, rankers={"tfidf": 5}).predict(test)
     firsts = [run.choices.group_by("example", maintain_order=True).head(5) for run in (plain, again)]
     assert not firsts[0].equals(firsts[1])
     assert score(again, test.truth(), ["MRR"])["MRR"].mean() > score(plain, test.truth(), ["MRR"])["MRR"].mean() - 0.01
@@ -166,15 +166,14 @@ class Knowing(SelectionSystem):
         pairs = offered(task)
         chance = self.rng.random(len(pairs.row))
         if self.right is not None:
-            rows = pl.DataFrame({"example": pairs.example, "option": task.options["id"].gather(pairs.row)})
-            chance = 10.0 * is_correct(rows, self.right.with_columns(pl.col("example").cast(pl.Int64)))
+            chance = 10.0 * is_correct(_offers(task), self.right.with_columns(pl.col("example").cast(pl.Int64)))
         return to_run(task, "knowing", pairs, chance)
 
 
 @pytest.mark.parametrize("knows", [0, 1])
 def test_of_several_rankers_the_one_that_knows_weighs_most(tasks, knows):
     train, dev, test = tasks
-    cascade = Cascade(Cascade.Settings(rankers=("first", "second"), reranked=20))
+    cascade = Cascade(Cascade.Settings(rankers={"first": 20, "second": 20}))
     rankers = [Knowing(None), Knowing(None)]
     cascade.parts = [Projection(None), *rankers]
     rankers[knows].right = dev.truth().correct
@@ -185,13 +184,35 @@ def test_of_several_rankers_the_one_that_knows_weighs_most(tasks, knows):
     assert found["R@1"].sum() > 10
 
 
+def test_each_ranker_is_shown_the_best_by_those_before_it(tasks, monkeypatch):
+    train, dev, test = tasks
+    cascade = Cascade(Cascade.Settings(rankers={"first": 50, "second": 5}))
+    cascade.parts = [Projection(None), Knowing(dev.truth().correct), Knowing(None)]
+    cascade.fit(Lesson(train=train, dev=dev, work=Path("unused")))
+    cascade.parts[1].right = test.truth().correct
+    shown = []
+    for part in cascade.parts[1:]:
+        asked = part.predict
+        monkeypatch.setattr(part, "predict", lambda task, watch, asked=asked: shown.append(task) or asked(task, watch))
+    cascade.predict(test)
+    assert [task.examples["options"].list.len().max() for task in shown] == [50, 5]
+    correct = test.truth().correct.with_columns(pl.col("example").cast(pl.Int64))
+    held = [is_correct(_offers(task), correct) for task in shown]
+    assert held[0].sum() == held[1].sum() > 10
+
+
+def _offers(task):
+    pairs = offered(task)
+    return pl.DataFrame({"example": pairs.example, "option": task.options["id"].gather(pairs.row)})
+
+
 def test_what_is_known_of_candidates_weighs_anew_among_the_best(tasks):
     """By the ranker alone all are alike: what the search has learned of words and meaning is not lost."""
-    cascade, dev = Cascade(Cascade.Settings(rankers=("even",), reranked=50)), tasks[1]
+    cascade, dev = Cascade(Cascade.Settings(rankers={"even": 50})), tasks[1]
     cascade.parts = [Projection(None), Even(None)]
     cascade.fit(Lesson(train=tasks[0], dev=dev, work=Path("unused")))
-    assert cascade.rank_weights.shape == (7,)
-    assert abs(cascade.rank_weights[-1]) < 1e-9
+    assert cascade.rank_weights.shape == (1, 7)
+    assert abs(cascade.rank_weights[0, -1]) < 1e-9
     plain, again = trained(tasks).predict(tasks[2]), cascade.predict(tasks[2])
     first, second = (score(run, tasks[2].truth(), ["MRR"])["MRR"].mean() for run in (plain, again))
     assert abs(first - second) < 0.03
@@ -207,7 +228,7 @@ class Even(SelectionSystem):
 
 def test_another_ranker_is_shown_what_was_found_and_not_the_pool(tasks, monkeypatch):
     shown, test = [], tasks[2]
-    cascade = trained(tasks, rankers=("tfidf",), reranked=5)
+    cascade = trained(tasks, rankers={"tfidf": 5})
     ranker = cascade.parts[1].predict
     monkeypatch.setattr(cascade.parts[1], "predict", lambda task, watch: shown.append(task) or ranker(task, watch))
     few = SelectionTask(test.examples.head(3), test.options)
@@ -218,7 +239,7 @@ def test_another_ranker_is_shown_what_was_found_and_not_the_pool(tasks, monkeypa
 
 
 def test_another_ranker_learns_from_lists_drawn_from_the_pool(tasks):
-    cascade, dev = Cascade(Cascade.Settings(rankers=("tfidf",))), tasks[1]
+    cascade, dev = Cascade(Cascade.Settings(rankers={"tfidf": 20})), tasks[1]
     listed = cascade.dev_of_parts(dev, seed=1)
     assert listed.options.height < dev.options.height
     assert listed.truth().correct.equals(dev.truth().correct)
@@ -266,12 +287,12 @@ def test_options_of_their_own_are_ranked_too(cascade, tasks):
     assert score(run, own.truth(), ["MRR"])["MRR"].mean() > 0.25  # 0.13 at random
     nothing = pl.when(pl.int_range(pl.len()) > 0).then("options").otherwise([])
     lacking = msgspec.structs.replace(own, examples=own.examples.with_columns(options=nothing))
-    run = trained(tasks, rankers=("tfidf",)).predict(lacking)
+    run = trained(tasks, rankers={"tfidf": 20}).predict(lacking)
     assert run.choices["example"].unique().to_list() == [*range(1, own.examples.height)]
 
 
 def test_examples_may_use_the_same_ids_for_options_of_their_own(tasks):
-    cascade = trained(tasks, rankers=("words",), reranked=5)
+    cascade = trained(tasks, rankers={"words": 5})
     listed = draw_lists(tasks[2], 1, 5)
     local = _numbered_by_example(listed)
     assert local.options["id"].n_unique() == 5
@@ -319,7 +340,7 @@ def test_an_empty_list_in_a_block_of_its_own_is_ranked_anew_too(tasks, monkeypat
     lists = draw_lists(tasks[1], seed=0, count=5)
     few = lists.examples.head(3)
     empty = pl.Series([*few["options"].to_list()[:2], []], dtype=few["options"].dtype)
-    cascade = trained([tasks[0], lists, lists], rankers=("unused",))
+    cascade = trained([tasks[0], lists, lists], rankers={"unused": 20})
     run = cascade.predict(msgspec.structs.replace(lists, examples=few.with_columns(options=empty)))
     assert run.choices["example"].unique().sort().to_list() == [0, 1]
 
@@ -366,7 +387,8 @@ def test_only_a_whole_turn_was_said_already():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"found": 0}, {"reranked": 1}, {"words": {"k1": -1}}, {"words": {"b": 5}}, {"words": {"stem": -3}}]
+    "settings",
+    [{"found": 0}, {"rankers": {"tfidf": 1}}, {"words": {"k1": -1}}, {"words": {"b": 5}}, {"words": {"stem": -3}}],
 )
 def test_settings_that_find_nothing_are_refused(settings):
     with pytest.raises(msgspec.ValidationError, match="expected"):

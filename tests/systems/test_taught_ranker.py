@@ -130,7 +130,7 @@ def test_what_is_a_part_and_a_teacher_is_trained_once(tasks, tmp_path):
     card = trained(tasks, both, tmp_path / "out", work=tmp_path / "w")
     assert len(list((tmp_path / "w").rglob("part-*/history.json"))) == 1
     pooled = msgspec.structs.replace(
-        both, system="cascade", settings={"encoder": part, "rankers": [str(tmp_path / "member.yaml")]}
+        both, system="cascade", settings={"encoder": part, "rankers": {str(tmp_path / "member.yaml"): 20}}
     )
     trained(tasks, pooled, tmp_path / "pooled", work=tmp_path / "v")
     assert len(list((tmp_path / "v").rglob("part-*/history.json"))) == 1
@@ -183,7 +183,7 @@ def test_a_stack_that_searches_no_pool_learns_from_lists_to_rank_in_a_cascade(tm
         Path(f"{match}.yaml").write_text(json.dumps(msgspec.to_builtins(recipe(match))))
     stacked = Recipe(about="a test", system="ensemble", settings={"members": list(members)})
     Path("stacked.yaml").write_text(json.dumps(msgspec.to_builtins(stacked)))
-    settings = {"encoder": "dot.yaml", "rankers": ["stacked.yaml"], "found": 30}
+    settings = {"encoder": "dot.yaml", "rankers": {"stacked.yaml": 20}, "found": 30}
     trained(pools, Recipe(about="a test", system="cascade", settings=settings, name="c"), tmp_path / "out")
     assert all(load_model(tmp_path / "out" / "parts" / part)[0].dev.drawn for part in "01")
     run = predict(*load_model(tmp_path / "out"), *pools["dev"])

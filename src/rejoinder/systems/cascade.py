@@ -79,16 +79,17 @@ class Cascade(SelectionSystem):
 
         encoder: str = "minilm"
         """A recipe or model that turns contexts and options into vectors."""
-        rankers: tuple[str, ...] = ()
-        """Recipes or models that rank the best anew, each by a weight of its own; none: they stay as they are."""
+        rankers: dict[str, int] = {}
+        """Recipes or models that rank the best anew, one after the other, and of how many each does so."""
         found: int = 200
         """Options found by words, and as many by meaning."""
-        reranked: int = 20
         words: Bm25.Settings = Bm25.Settings()
 
         def __post_init__(self) -> None:
             """Refuse to look at nothing."""
-            expect_least(self, found=1, reranked=2)
+            expect_least(self, found=1)
+            if few := [name for name, count in self.rankers.items() if count < 2]:
+                raise ValueError(f"{few[0]} is to rank {self.rankers[few[0]]}; expected at least 2")
 
     words: Bm25
     voice: Voice
@@ -96,7 +97,7 @@ class Cascade(SelectionSystem):
     rank_scales: Floats
     """By ranker, the scale of its scores."""
     rank_weights: Floats
-    """Among the best: what is known of each candidate weighs, and what each ranker says."""
+    """By ranker, what all that is known of the best weighs: their features, and what each ranker up to it says."""
     index: Index
     pool: Pool | None = None
 
@@ -138,13 +139,9 @@ class Cascade(SelectionSystem):
         pairs, features = self._candidates(lesson.dev, lesson.watch)
         table, correct = _table(lesson.dev, pairs), lesson.dev.truth().correct
         self.weights = learn_order(features, pairs.example, is_correct(table, correct))
-        self.rank_scales, self.rank_weights = np.zeros(0), self.weights
-        if self.settings.rankers:
-            rows = _best(with_shares(table, features @ self.weights), self.settings.reranked)
-            best, runs = table[rows], self._ask_rankers(lesson.dev, table[rows], lesson.watch)
-            self.rank_scales = np.array([scale_of(run) for run in runs])
-            known = np.column_stack([features[rows], self._opinions(best, runs)])
-            self.rank_weights = learn_order(known, best["example"].to_numpy(), is_correct(best, correct))
+        rankers = len(self.settings.rankers)
+        self.rank_scales, self.rank_weights = np.zeros(rankers), np.zeros((rankers, _FEATURES + rankers))
+        self._rank(lesson.dev, table, features, lesson.watch, correct)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -157,13 +154,35 @@ class Cascade(SelectionSystem):
 
     def _answer(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
         pairs, features = self._candidates(task, watch)
-        ranked = with_shares(_table(task, pairs), features @ self.weights)
-        if self.settings.rankers:
-            rows = _best(ranked, self.settings.reranked)
-            opinions = self._opinions(ranked[rows], self._ask_rankers(task, ranked[rows], watch))
-            known = np.column_stack([features[rows], opinions])
-            ranked = _redistributed(ranked, with_shares(ranked[rows], known @ self.rank_weights))
+        ranked = self._rank(task, _table(task, pairs), features, watch)
         return ranked[_best(ranked, KEPT if task.examples["options"].null_count() else len(ranked))]
+
+    def _rank(
+        self,
+        task: SelectionTask,
+        table: pl.DataFrame,
+        features: Floats,
+        watch: Watch,
+        correct: pl.DataFrame | None = None,
+    ) -> pl.DataFrame:
+        """Share out by what is known of candidates, then among the best by what one ranker after the other adds to it.
+
+        Where the correct options are told, what this weighs is learned first: the best differ by other things than all.
+        """
+        ranked = with_shares(table, features @ self.weights)
+        rows, known = np.arange(len(table)), features
+        for number, count in enumerate(self.settings.rankers.values()):
+            best = _best(ranked[rows], count)
+            rows, known = rows[best], known[best]
+            run = self.ask(1 + number, narrowed(task, table[rows]), watch)
+            if correct is not None:
+                self.rank_scales[number] = scale_of(run)
+            known = np.column_stack([known, _opinion(table[rows], run, self.rank_scales[number])])
+            weights = self.rank_weights[number, : known.shape[1]]
+            if correct is not None:
+                weights[:] = learn_order(known, table["example"].to_numpy()[rows], is_correct(table[rows], correct))
+            ranked = _redistributed(ranked, with_shares(table[rows], known @ weights))
+        return ranked
 
     def update_index(self, task: SelectionTask, watch: Watch = unwatched) -> tuple[int, int]:
         """Bring the index to what a task's pool holds; return how many options were added and removed.
@@ -263,20 +282,6 @@ class Cascade(SelectionSystem):
             index.add(options, vectors, weights, instead=True)  # the text of an id may have changed
         return options.height
 
-    def _ask_rankers(self, task: SelectionTask, best: pl.DataFrame, watch: Watch) -> list[SelectionRun]:
-        """Let the rankers rank each example's best."""
-        lists = narrowed(task, best)
-        return [self.ask(place, lists, watch) for place in range(1, len(self.parts))]
-
-    def _opinions(self, best: pl.DataFrame, runs: list[SelectionRun]) -> Floats:
-        """Return what each ranker thinks of the best."""
-        found = []
-        for run, scale in zip(runs, self.rank_scales, strict=True):
-            scored = run.choices.select("example", "option", again=pl.Series(strengths(run, scale)))
-            joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
-            found.append(joined.select(pl.col("again").fill_null(pl.col("again").min())).to_numpy())
-        return np.hstack(found)
-
     def save(self, folder: Path) -> None:
         """Write the index and what was learned."""
         self.words.save(folder)
@@ -294,7 +299,7 @@ class Cascade(SelectionSystem):
         self.voice.load(folder)
         self.index = Index.open(folder / _INDEX)
         rankers = len(self.settings.rankers)
-        shapes = {"weights": (_FEATURES,), "rank_weights": (_FEATURES + rankers,), "rank_scales": (rankers,)}
+        shapes = {"weights": (_FEATURES,), "rank_weights": (rankers, _FEATURES + rankers), "rank_scales": (rankers,)}
         learned = read_shaped(folder / _WEIGHTS, shapes)
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
         self.rank_scales = learned["rank_scales"]
@@ -307,6 +312,13 @@ def _pooled(task: SelectionTask) -> pl.DataFrame:
 
 def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:
     return pl.DataFrame({"example": pairs.example.astype(np.uint32), "option": task.options["id"].gather(pairs.row)})
+
+
+def _opinion(best: pl.DataFrame, run: SelectionRun, scale: float) -> Floats:
+    """Return what a ranker thinks of the best; what it left out is as bad as the worst."""
+    scored = run.choices.select("example", "option", again=pl.Series(strengths(run, scale)))
+    joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
+    return joined.select(pl.col("again").fill_null(pl.col("again").min())).to_numpy()
 
 
 def _best(ranked: pl.DataFrame, most: int) -> NDArray[np.intp]:
