@@ -8,7 +8,7 @@ python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these
 
 Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3. What
 is made of them, or taught by them, takes them as they were trained and learns its weights on its own subtask's dev; a
-stack in a cascade, which sees lists alone, on that of subtask 1. hard-*, long-* and masked-* are in benchmarks/recipes.
+stack in a cascade, which sees lists alone, on that of subtask 1.
 """
 
 import os
@@ -52,15 +52,14 @@ _ADVISING = (
 NETWORKS = {
     ("ubuntu", 1): (
         *("minilm", "words-and-minilm", "cascade", "dual-encoder", "esim", "memory-network"),
-        *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder"),
-        *("hard-bi-encoder", "long-bi-encoder", "long-poly-encoder", "masked-bi-encoder", "masked-poly-encoder"),
+        *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read", "stacked"),
         *("bi-encoder-mpnet", "bi-encoder-mpnet-taught", "late-encoder-mpnet-taught"),
         *("bi-encoder-taught", "late-encoder-taught"),
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 2): (
-        *("minilm", "cascade", "memory-network", "bi-encoder", "hard-bi-encoder", "long-bi-encoder"),
+        *("minilm", "cascade", "memory-network", "bi-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read"),
         *("bi-encoder-taught", "bi-encoder-mpnet", "bi-encoder-mpnet-taught"),
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
@@ -127,8 +126,7 @@ def answer(corpus: str, subtask: int, name: str) -> None:
 
 def _model(corpus: str, subtask: int, name: str) -> Path:
     """Return the folder of a recipe's model, which is trained if it is not there, or by what the recipe once was."""
-    tried = ROOT / "benchmarks" / "recipes" / f"{name}.yaml"
-    recipe = read_recipe(str(tried) if tried.is_file() else name)
+    recipe = read_recipe(name)
     network = recipe.system == "neural-ranker"
     learned_from = 3 if (corpus, subtask) == ("advising", 3) else 1 if network else subtask
     own = recipe.name if network and corpus == "ubuntu" else f"{corpus}-{learned_from}-{recipe.name}"

@@ -74,12 +74,11 @@ def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
         "ubuntu": "built from real logs and split by time",
         "advising": "generated; their conversations were not trained on",
     }
-    tried = sorted(row[0] for row in rows if row[0].startswith(("hard-", "long-", "masked-")))
     note = (
         f"{comparison.examples} dialogues, {data[corpus]}; the published rows (in italics) are for orientation: other "
         f"data. Signature: {comparison.signature}"
     )
-    notes = [note, f"Tried and left out, by benchmarks/recipes: {', '.join(tried)}."] if tried else [note]
+    notes = [note]
     if subtask == 4:
         notes.append(_where_answered(corpus, comparison))
     return Table(f"{corpus.capitalize()}, subtask {subtask}", header, rows, notes)

@@ -65,8 +65,7 @@ def test_every_run_is_of_a_recipe_and_its_parts_are_made_before_it():
     made = set()
     for (corpus, subtask), asked in ranker_runs.NETWORKS.items():
         for name in asked:
-            tried = ranker_runs.ROOT / "benchmarks" / "recipes" / f"{name}.yaml"
-            recipe = read_recipe(str(tried) if tried.is_file() else name)
+            recipe = read_recipe(name)
             made.add((corpus, recipe.name))
             networks = {part for part in make_system(recipe).part_sources() if part.endswith("encoder")}
             assert networks <= {own for where, own in made if where == corpus}, (corpus, subtask, name)

@@ -73,8 +73,7 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
         ("neural-judge", {"training": {"rate": -1.0}}, "rate is -1.0; expected 0 or more - at `settings.training`"),
         ("neural-judge", {"training": {"warmup": 2.0}}, "warmup is 2.0; expected 0 to 1 - at `settings.training`"),
         ("neural-ranker", {"dev_examples": 0}, "dev_examples is 0; expected 1 or more"),
-        ("neural-ranker", {"stages": []}, "the last stage has to learn to match"),
-        ("neural-ranker", {"stages": [{"learn": "words"}]}, "the last stage has to learn to match"),
+        ("neural-ranker", {"stages": []}, "stages are none; expected one or more"),
         (
             "neural-ranker",
             {"stages": [{}, {"network": {"encoder": {"kind": "bag"}}}]},

@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 from rejoinder.nn.encoders import EncoderSettings, Pretrained  # noqa: E402
 from rejoinder.nn.matching import MatchSettings, Towers  # noqa: E402
-from rejoinder.nn.packing import encode_packed  # noqa: E402
+from rejoinder.nn.packing import Halves, encode_packed  # noqa: E402
 from rejoinder.nn.sequences import Special  # noqa: E402
 
 LENGTHS = (3, 9, 1, 6)
@@ -42,14 +42,12 @@ def padded() -> Any:
     return tokens, mask, (torch.arange(max(LENGTHS)) > 2).long() * mask
 
 
-def attend_one_by_one(
-    query: Any, key: Any, value: Any, bounds: Any, _: Any, longest: int, __: int, scale: float
-) -> Any:
+def attend_one_by_one(query: Any, key: Any, value: Any, bounds: Any, _: Any, longest: int, __: int) -> Any:
     """Attend within each sequence, one after the other, as the kernel of GPUs does at once."""
     assert longest >= bounds.diff().max()
     parts = []
     for first, end in pairwise(bounds):
-        weights = torch.einsum("qhd,khd->hqk", query[first:end], key[first:end]) * scale
+        weights = torch.einsum("qhd,khd->hqk", query[first:end], key[first:end]) / query.shape[2] ** 0.5
         parts.append(torch.einsum("hqk,khd->qhd", weights.softmax(-1), value[first:end]))
     return torch.cat(parts)
 
@@ -80,7 +78,7 @@ def test_short_and_long_are_read_apart_as_together(encoder: Any) -> None:
 def test_contexts_and_replies_packed_together_score_as_apart(
     encoder: Any, match: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    special = Special(pad=0, start=2, end=3, mask=6, speakers=(4, 5))  # 1 is what MPNet counts as padding
+    special = Special(pad=0, start=2, end=3, speakers=(4, 5))  # 1 is what MPNet counts as padding
     settings = MatchSettings(encoder=EncoderSettings(kind="pretrained"), match=match, codes=3)
     network = Towers(settings, special, 50, tmp_path).eval()
     context, reply = padded_batch((3, 7, 2), 1), padded_batch((4, 1, 4, 2), 2)
@@ -91,6 +89,16 @@ def test_contexts_and_replies_packed_together_score_as_apart(
         together = network(context, reply)
     assert apart.shape == (3, 4)
     torch.testing.assert_close(together, apart, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_and_gradients_cast_at_once_are_those_cast_one_by_one() -> None:
+    weights = [torch.randn(size, requires_grad=True) for size in ((3, 4), (5,))]
+    halves = Halves.apply(torch.bfloat16, *weights)
+    for weight, half in zip(weights, halves, strict=True):
+        assert torch.equal(half, weight.to(torch.bfloat16))
+    (halves[0].sum() * 3 + halves[1].square().sum()).backward()
+    assert torch.equal(weights[0].grad, torch.full((3, 4), 3.0))
+    assert torch.equal(weights[1].grad, (2 * halves[1]).float())
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

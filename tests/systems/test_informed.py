@@ -7,7 +7,7 @@ import pytest
 
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
-from rejoinder.systems.informed import Informed
+from rejoinder.systems.informed import Informed, _tell_more
 from rejoinder.systems.pages import Pages, page_name, split_names
 from rejoinder.systems.retrieval import Bm25
 from rejoinder.systems.system import Lesson
@@ -62,6 +62,29 @@ def test_pages_help_where_words_cannot(tasks):
     with_pages, without = trained(tasks).predict(tasks[2]), trained(tasks, knowledge="none").predict(tasks[2])
     assert reciprocal_rank(without, tasks[2]) < 0.4
     assert reciprocal_rank(with_pages, tasks[2]) > 0.7
+
+
+def test_pages_that_tell_nothing_leave_the_order_as_it_is(tasks, tmp_path):
+    pages = pl.DataFrame({"title": ["tar.1", "ls.1"], "text": ["tar - keep files together", "ls - list files"]})
+    write_knowledge(tmp_path / "other.parquet", pages)
+    other = [msgspec.structs.replace(task, knowledge=tmp_path / "other.parquet") for task in tasks]
+    misled, alone = trained(other), trained(tasks, knowledge="none")
+    assert misled.notes == ["the pages tell right options on dev no better than the ranker alone: they weigh nothing"]
+    assert not misled.weights[2:].any()
+    order = [system.predict(other[2]).choices.select("example", "option") for system in (misled, alone)]
+    assert order[0].equals(order[1])
+    assert trained(tasks).notes == []
+    assert trained(tasks).weights[2:].any()
+
+
+def test_pages_have_to_tell_more_than_chance_would():
+    rng = np.random.default_rng(3)
+    example, correct = np.repeat(np.arange(300), 10), np.arange(3000) % 10 == 0
+    opinion, noise = correct[:, None] + rng.normal(size=(3000, 2)), rng.normal(size=(3000, 4))
+    assert _tell_more(np.hstack([opinion, noise + 0.3 * correct[:, None]]), example, correct)
+    chance = [_tell_more(np.hstack([opinion, rng.normal(size=(3000, 4))]), example, correct) for _ in range(20)]
+    assert sum(chance) <= 3  # one in six would, were nothing lost by learning from noise
+    assert not _tell_more(np.hstack([opinion, noise]), example, np.zeros(3000, dtype=bool))
 
 
 def test_it_is_whole_without_the_pages_it_learned_from(tasks, tmp_path):

@@ -17,7 +17,6 @@ from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.files import BadInputError  # noqa: E402
 from rejoinder.measures.selection import score  # noqa: E402
 from rejoinder.model import Assignment, load_model, predict, train_model  # noqa: E402
-from rejoinder.nn.masked_words import MaskedWords  # noqa: E402
 from rejoinder.nn.ranking import Ranking  # noqa: E402
 from rejoinder.recipe import Recipe  # noqa: E402
 from rejoinder.systems.sentence_encoder import pretrained_source  # noqa: E402
@@ -70,49 +69,17 @@ def test_training_is_deterministic(tasks, tmp_path):
     ).read_bytes()
 
 
-def test_a_domain_can_be_learned_first_and_likely_mistakes_be_mined(tasks, tmp_path):
+def test_likely_mistakes_are_mined(tasks, tmp_path):
     encoder = ENCODER | {"kind": "gru", "characters": 8, "vocabulary": 10}  # most words are known by characters alone
     quick = TRAINING | {"epochs": 1}
     stages = [
-        {"learn": "words", "network": {"encoder": encoder}, "training": quick},
         {"network": {"encoder": encoder}, "training": quick},
         {"network": {"encoder": encoder, "match": "cross"}, "training": quick, "negatives": 4, "hard": 0.5},
     ]
-    made = Recipe(about="three stages", system="neural-ranker", settings={"stages": stages}, name="three")
+    made = Recipe(about="two stages", system="neural-ranker", settings={"stages": stages}, name="two")
     trained(tasks, made, tmp_path / "model")
     card, system = load_model(tmp_path / "model")
     assert predict(card, system, *tasks["dev"]).choices.height == 40 * 5
-
-
-class Shown(torch.nn.Module):
-    """Keeps what a guesser of words was shown."""
-
-    def __init__(self, known):
-        super().__init__()
-        self.known, self.tokens = known, []
-
-    def forward(self, shown, mask, parts, asked):
-        self.tokens += shown[asked].tolist()
-        return torch.zeros(int(asked.sum()), self.known)
-
-
-def test_words_to_guess_are_hidden_or_replaced_by_other_words(tasks, tmp_path):
-    stages = [
-        {"learn": "words", "network": {"encoder": ENCODER}, "training": TRAINING},
-        {"network": {"encoder": ENCODER}, "training": TRAINING},
-    ]
-    made = Recipe(about="-", system="neural-ranker", settings={"stages": stages}, name="words-first")
-    with pytest.raises(Prepared) as prepared:
-        trained(tasks, made, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
-    stage = Path(str(prepared.value).split()[0])
-    learner = MaskedWords(json.loads((stage / "learner.json").read_text())["settings"], stage, 0, torch.device("cpu"))
-    learner.network = Shown(learner.settings.known)
-    for batch in learner.batches(0):
-        learner.loss(batch)
-    special = learner.settings.special
-    hidden = learner.network.tokens.count(special.mask) / len(learner.network.tokens)
-    assert 0.7 < hidden < 0.9
-    assert not {special.pad, special.start, special.end, *special.speakers} & set(learner.network.tokens)
 
 
 def from_words(source, **encoder):
@@ -360,7 +327,7 @@ def test_broken_parts_of_a_model_are_named(tasks, tmp_path, complaint, name):
     [
         ("model.safetensors", "no encoder that transformers can read"),
         ("tokenizer", "its tokeniser knows no words"),
-        ("mask", "its tokeniser has no token for mask"),
+        ("sep", "its tokeniser has no token for sep"),
         ("decoder", "t5 has a decoder besides"),
     ],
 )
@@ -372,8 +339,8 @@ def test_what_is_no_encoder_is_said_so(tasks, tmp_path, broken, problem):
     if broken == "decoder":
         sizes = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 32, "d_kv": 8}
     tokenizer = AutoTokenizer.from_pretrained(pretrained_source("minilm"))
-    if broken == "mask":
-        tokenizer.mask_token = None
+    if broken == "sep":
+        tokenizer.sep_token = None
     config = AutoConfig.for_model("t5" if broken == "decoder" else "bert", vocab_size=len(tokenizer), **sizes)
     for part in (tokenizer, AutoModel.from_config(config)):
         part.save_pretrained(tmp_path / "encoder")

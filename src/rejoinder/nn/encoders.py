@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn import packing
+from rejoinder.training import WEIGHTS
 
 EncoderKind = Literal["bag", "convolution", "gru", "lstm", "transformer", "pretrained"]
 Pooling = Literal["mean", "max", "first", "last"]
@@ -215,11 +216,9 @@ class Pretrained(nn.Module):
                 setattr(config, name, settings.dropout)
         for name in ("attention_probs_dropout_prob", "attention_dropout"):
             if hasattr(config, name):
-                setattr(config, name, 0.0)  # packed attention has none, and the fast one for CPUs has not either
+                setattr(config, name, 0.0)  # read without padding there is none, nor in the fast attention of CPUs
         self.packs = config.model_type in ("bert", "mpnet")
-        packing.register()
-        attention = {"attn_implementation": packing.PACKED} if config.model_type == "bert" else {}
-        self.model = AutoModel.from_config(config, dtype=torch.float32, **attention)  # some are kept in half precision
+        self.model = AutoModel.from_config(config, dtype=torch.float32)  # some are kept in half precision
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None  # nobody asks it
         self.size: int = config.hidden_size
@@ -233,7 +232,8 @@ class Pretrained(nn.Module):
         """
         if tokens.is_cuda and torch.is_autocast_enabled("cuda"):
             half = torch.get_autocast_dtype("cuda")
-            halves = {f"model.{name}": weight.to(half) for name, weight in self.model.named_parameters()}
+            weights = dict(self.named_parameters())
+            halves = dict(zip(weights, packing.Halves.apply(half, *weights.values()), strict=True))
             with torch.autocast("cuda", enabled=False):
                 states: Tensor = torch.func.functional_call(self, halves, (tokens, mask, parts))
             return states.float()
@@ -270,6 +270,23 @@ class Pretrained(nn.Module):
 def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWords | Pretrained:
     """Build an encoder: for a vocabulary of `known` words, or by the configuration in `folder`."""
     return Pretrained(settings, folder) if settings.kind == "pretrained" else FromWords(settings, known)
+
+
+WORD_VECTORS = "encoder.words.vectors.weight"
+
+
+def load_encoder(network: nn.Module, folder: Path) -> None:
+    """Start a network's encoder from the weights in a folder, whatever else they hold; or from word vectors alone."""
+    from safetensors.torch import load_file
+
+    try:
+        state = load_file(folder / WEIGHTS)
+    except Exception as error:  # safetensors has its own
+        raise UserError(f"{folder / WEIGHTS}: not the weights of an earlier stage ({error})") from None
+    own = {name.removeprefix("encoder."): value.float() for name, value in state.items() if name.startswith("encoder.")}
+    encoder = network.encoder
+    assert isinstance(encoder, FromWords | Pretrained)
+    encoder.load_state_dict(own, strict=set(state) != {WORD_VECTORS})
 
 
 def expect_room(encoder: FromWords | Pretrained, asked: int) -> None:

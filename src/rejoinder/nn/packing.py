@@ -1,43 +1,9 @@
-"""Sequences read end to end, without padding, by an attention that keeps them apart: for encoders on a GPU."""
+"""Sequences read end to end, without padding, by the layers of a BERT or an MPNet: for encoders on a GPU."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-PACKED = "rejoinder_packed"
-"""What this attention is called among those of the transformers library."""
-
-
-def register() -> None:
-    """Make the attention known; where sequences are padded, it is the usual one."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
-
-    AttentionInterface.register(PACKED, attend)
-    AttentionMaskInterface.register(PACKED, sdpa_mask)
-
-
-def attend(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    bounds: Tensor | None = None,
-    **how: Any,
-) -> tuple[Tensor, None]:
-    """Attend within the sequences that `bounds` divides the one row of tokens into (1, heads, tokens, size)."""
-    if bounds is None:
-        from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-        usual: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, mask, **how)
-        return usual
-    from torch.nn.attention.varlen import varlen_attn
-
-    asked, known, told = (heads.squeeze(0).transpose(0, 1) for heads in (query, key, value))
-    found: Any = varlen_attn(asked, known, told, bounds, bounds, how["longest"], how["longest"], scale=how["scaling"])
-    return found.unsqueeze(0), None
 
 
 def encode_packed(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None) -> Tensor:
@@ -49,13 +15,24 @@ def encode_packed(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None
 
 
 def _bert(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None, kept: Tensor) -> Tensor:
-    bounds = nn.functional.pad(mask.sum(1).cumsum(0), (1, 0)).int()
-    embedded = model.embeddings(
+    """Return the states of the tokens kept; an attention that knows where sequences end keeps them apart."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    width = mask.shape[1]
+    ends = nn.functional.pad(mask.sum(1).cumsum(0), (1, 0)).int()
+    states = model.embeddings(
         input_ids=tokens.flatten()[kept].unsqueeze(0),
-        position_ids=(kept % mask.shape[1]).unsqueeze(0),
+        position_ids=(kept % width).unsqueeze(0),
         token_type_ids=None if parts is None else parts.flatten()[kept].unsqueeze(0),
-    )
-    found: Tensor = model.encoder(embedded, bounds=bounds, longest=mask.shape[1]).last_hidden_state.squeeze(0)
+    ).squeeze(0)
+    for layer in model.encoder.layer:
+        own = layer.attention.self
+        told = _side_by_side(states, own.query, own.key, own.value)
+        query, key, value = told.view(len(states), 3, own.num_attention_heads, -1).unbind(1)
+        heard: Any = varlen_attn(query, key, value, ends, ends, width, width)
+        states = layer.attention.output(heard.flatten(1), states)
+        states = layer.output(layer.intermediate(states), states)
+    found: Tensor = states
     return found
 
 
@@ -72,11 +49,37 @@ def _mpnet(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None, kept:
     nearness = nearness.masked_fill(hidden, torch.finfo(nearness.dtype).min)
     for layer in model.encoder.layer:
         own = layer.attention.attn
-        told = torch.stack([own.q(states), own.k(states), own.v(states)])
-        laid = told.new_zeros(3, len(mask) * room, told.shape[2]).index_copy(1, places, told)
-        query, key, value = laid.view(3, len(mask), room, own.num_attention_heads, -1).transpose(2, 3)
+        told = _side_by_side(states, own.q, own.k, own.v)
+        laid = told.new_zeros(len(mask) * room, told.shape[1]).index_copy(0, places, told)
+        query, key, value = laid.view(len(mask), room, 3, own.num_attention_heads, -1).permute(2, 0, 3, 1, 4)
         heard = nn.functional.scaled_dot_product_attention(query, key, value, nearness)
         heard = own.o(heard.transpose(1, 2).reshape(len(mask) * room, -1)[places])
         states = layer.attention.LayerNorm(layer.attention.dropout(heard) + states)
         states = layer.output(layer.intermediate(states), states)
     return states
+
+
+def _side_by_side(states: Tensor, *layers: nn.Linear) -> Tensor:
+    """Return what several layers make of states, by one product: small ones keep a GPU waiting for the next."""
+    weight, bias = torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+    return nn.functional.linear(states, weight, bias)
+
+
+class Halves(torch.autograd.Function):
+    """Casts weights, all at once, and their gradients back."""
+
+    @staticmethod
+    def forward(ctx: Any, half: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:
+        """Return them in half precision."""
+        return _cast(weights, half)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients in full precision."""
+        return None, *_cast(gradients, torch.float32)
+
+
+def _cast(tensors: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    found = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
+    torch._foreach_copy_(found, tensors)
+    return found

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.nn.dialogues import Arrays, Dialogues, Options, bucketed, encode_replies, place_letters, restore
-from rejoinder.nn.encoders import swift
-from rejoinder.nn.masked_words import load_encoder
+from rejoinder.nn.encoders import load_encoder, swift
 from rejoinder.nn.matching import Towers, make_matcher, products
 from rejoinder.training import WEIGHTS, load_arrays, load_weights, read_learner
 

@@ -13,12 +13,11 @@ Ints = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Special:
-    """Tokens with a meaning of their own."""
+    """Tokens with a meaning of their own; of words from scratch, 1 is any unknown one and 4 is not used."""
 
     pad: int = 0
     start: int = 2
     end: int = 3
-    mask: int = 4
     speakers: tuple[int, int] = (5, 6)
     """What stands before a turn of the speaker to be answered, and of the one who will reply."""
 

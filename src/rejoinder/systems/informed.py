@@ -1,7 +1,7 @@
 """A ranker with knowledge (DSTC7, subtask 5): pages that context and options name, or are about, as more to weigh."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +15,17 @@ from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
 from rejoinder.systems.ranking import Pairs, pair_products, rows_of
 from rejoinder.systems.retrieval import Tfidf
-from rejoinder.systems.stacking import is_correct, learn_order, mean_rank, scale_of, strengths, with_shares
+from rejoinder.systems.stacking import (
+    is_correct,
+    learn_order,
+    learn_weights,
+    mean_rank,
+    scale_of,
+    softmax,
+    starts_of,
+    strengths,
+    with_shares,
+)
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.systems.turns import turns_of
 from rejoinder.systems.words import count_words
@@ -29,13 +39,15 @@ _PENALTY = 30.0
 """Pages say little, and a few hundred examples of dev seem to say much of them."""
 _OPINION, _KNOWLEDGE = 2, 4
 """How many numbers the ranker has for each choice, and how many the pages."""
+_FOLDS = 5
 
 
 class Informed(SelectionSystem):
     """Weighs a ranker's score with what pages of knowledge say of context and option.
 
     A page that an option names says what the option is about: `lspci` has the words of a context that asks for
-    hardware. A page that the context names, or is about, tells which words a reply to it may have.
+    hardware. A page that the context names, or is about, tells which words a reply to it may have. Where dev does not
+    show that pages help, they weigh nothing, and the ranker's order stays.
     """
 
     class Settings(msgspec.Struct, frozen=True):
@@ -87,9 +99,12 @@ class Informed(SelectionSystem):
             self.pages = self._read(lesson.train)
         run = self.ask(0, lesson.dev, lesson.watch)
         self.scale = scale_of(run)
-        correct = is_correct(run.choices, lesson.dev.truth().correct)
+        correct, example = is_correct(run.choices, lesson.dev.truth().correct), run.choices["example"].to_numpy()
         values = self._features(lesson.dev, run)
-        self.weights = learn_order(values, run.choices["example"].to_numpy(), correct, _PENALTY)
+        if self.reads and not _tell_more(values, example, correct):
+            self.notes.append("the pages tell right options on dev no better than the ranker alone: they weigh nothing")
+            values[:, _OPINION:] = 0
+        self.weights = learn_order(values, example, correct, _PENALTY)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -145,3 +160,25 @@ class Informed(SelectionSystem):
             self.pages = Pages.load(folder / _PAGES)
         learned = read_shaped(folder / _WEIGHTS, {"scale": (), "weights": (_OPINION + _KNOWLEDGE * self.reads,)})
         self.scale, self.weights = float(learned["scale"]), learned["weights"]
+
+
+def _tell_more(values: Floats, example: NDArray[np.integer[Any]], correct: NDArray[np.bool_]) -> bool:
+    """Whether the pages make right options likelier, by more than the standard error, where they did not learn."""
+    answered = np.isin(example, example[correct])
+    rows = values[answered], example[answered], correct[answered]
+    if not answered.any():
+        return False
+    gains = _likelihoods(*rows) - _likelihoods(rows[0][:, :_OPINION], *rows[1:])
+    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)))
+
+
+def _likelihoods(values: Floats, example: NDArray[np.integer[Any]], correct: NDArray[np.bool_]) -> Floats:
+    """Return, by its logarithm, how likely each example's right options are to what four fifths of the others teach."""
+    found = []
+    for fold in np.unique(example % _FOLDS):
+        held = example % _FOLDS == fold
+        weights = learn_weights(values[~held], example[~held], correct[~held], _PENALTY)
+        starts = starts_of(example[held])
+        shares = softmax(values[held] @ weights, starts)
+        found.append(np.add.reduceat(np.where(correct[held], shares, 0.0), starts))
+    return np.asarray(np.log(np.maximum(np.concatenate(found), 1e-300)))

@@ -89,7 +89,7 @@ def _check_encoder(source: str, config: Any, tokenizer: Any) -> None:
         raise UserError(f"{source}: {config.model_type} has a decoder besides; expected an encoder alone")
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without any
         raise UserError(f"{source}: its tokeniser knows no words; expected tokenizer.json beside the weights")
-    asked = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+    asked = ("pad_token_id", "cls_token_id", "sep_token_id")
     missing = [name.removesuffix("_token_id") for name in asked if getattr(tokenizer, name) is None]
     if missing:
         raise UserError(f"{source}: its tokeniser has no token for {', '.join(missing)}; expected one like BERT's")

@@ -21,8 +21,7 @@ from torch import Tensor
 from rejoinder import training
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters
-from rejoinder.nn.encoders import swift
-from rejoinder.nn.masked_words import WORD_VECTORS
+from rejoinder.nn.encoders import WORD_VECTORS, swift
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
@@ -47,8 +46,6 @@ _COMPARED = 4096
 class Stage:
     """One training of a network; a recipe's stages follow each other, each starting from the last one's encoder."""
 
-    learn: Literal["words", "match"] = "match"
-    """words: guess masked words of the domain; match: prefer the right reply."""
     network: MatchSettings = field(default_factory=MatchSettings)
     training: Training = field(default_factory=Training)
     loss: Literal["softmax", "binary"] = "softmax"
@@ -75,13 +72,13 @@ class Stage:
             raise ValueError("loss is binary, which takes one wrong reply of the batch; expected no negatives")
         if self.has_towers and self.training.batch < 2 and not self.negatives:
             raise ValueError("batch is 1; expected more, or negatives, for replies are told from others of a batch")
-        if self.taught and (self.learn == "words" or self.loss == "binary"):
+        if self.taught and self.loss == "binary":
             raise ValueError("taught says how much of a softmax over replies is the teacher's; here is none")
 
     @property
     def has_towers(self) -> bool:
         """Whether contexts and replies are encoded apart, and can be compared afterwards."""
-        return self.learn == "match" and self.network.match in ("dot", "bilinear", "poly", "late", "memory")
+        return self.network.match in ("dot", "bilinear", "poly", "late", "memory")
 
     @property
     def can_search(self) -> bool:
@@ -102,8 +99,8 @@ class NeuralSettings:
     def __post_init__(self) -> None:
         """Refuse stages that do not build on each other."""
         expect_least(self, dev_examples=1)
-        if not self.stages or self.stages[-1].learn != "match":
-            raise ValueError("the last stage has to learn to match")
+        if not self.stages:
+            raise ValueError("stages are none; expected one or more")
         if (self.teacher is None) == any(stage.taught for stage in self.stages):
             raise ValueError("a teacher, and a stage that says how much it is taught, need each other")
         first = self.stages[0].network.encoder
@@ -213,9 +210,9 @@ class NeuralRanker(SelectionSystem):
                 start=start,
                 miner=miner,
             )
-            learner = "masked_words:MaskedWords" if stage.learn == "words" else "ranking:Ranking"
+            learner = "rejoinder.nn.ranking:Ranking"
             folders.append(lesson.work / f"stage_{number}")
-            training.prepare(folders[-1], f"rejoinder.nn.{learner}", asdict(settings), stage.training, lesson.seed, {})
+            training.prepare(folders[-1], learner, asdict(settings), stage.training, lesson.seed, {})
             start = f"../stage_{number}"
             if stage.can_search:
                 miner = start

@@ -133,7 +133,6 @@ class PretrainedVocabulary:
             pad=self.tokenizer.pad_token_id,
             start=self.tokenizer.cls_token_id,
             end=end,
-            mask=self.tokenizer.mask_token_id,
             speakers=(known.get("[unused1]", end), known.get("[unused2]", end)),
         )
         self.size = len(known)
