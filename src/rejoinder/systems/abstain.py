@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError, expect_share
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.ranking import narrowed
+from rejoinder.systems.ranking import narrowed, pairs_of
 from rejoinder.systems.stacking import is_correct, learn_weights, scale_of, softmax, starts_of, strengths
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
 from rejoinder.tasks.selection import NONE, SelectionTask
@@ -115,7 +115,7 @@ class Abstain(SelectionSystem):
         others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
         if not others.height:
             return _Seen(run, correct, SelectionRun("", others))
-        return _Seen(run, correct, self.ask(0, narrowed(dev, others), watch))
+        return _Seen(run, correct, self.ask(0, narrowed(dev, pairs_of(dev, others)), watch))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""

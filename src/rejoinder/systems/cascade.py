@@ -136,12 +136,9 @@ class Cascade(SelectionSystem):
         for task in (lesson.train, lesson.dev) if pools(lesson.dev) else ():
             if pools(task):
                 self._add_missing(self.index, task, lesson.watch)
-        pairs, features = self._candidates(lesson.dev, lesson.watch)
-        table, correct = _table(lesson.dev, pairs), lesson.dev.truth().correct
-        self.weights = learn_order(features, pairs.example, is_correct(table, correct))
         rankers = len(self.settings.rankers)
         self.rank_scales, self.rank_weights = np.zeros(rankers), np.zeros((rankers, _FEATURES + rankers))
-        self._rank(lesson.dev, table, features, lesson.watch, correct)
+        self._rank(lesson.dev, *self._candidates(lesson.dev, lesson.watch), lesson.watch, lesson.dev.truth().correct)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -153,14 +150,13 @@ class Cascade(SelectionSystem):
         return SelectionRun("cascade", pl.concat(parts))
 
     def _answer(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
-        pairs, features = self._candidates(task, watch)
-        ranked = self._rank(task, _table(task, pairs), features, watch)
+        ranked = self._rank(task, *self._candidates(task, watch), watch)
         return ranked[_best(ranked, KEPT if task.examples["options"].null_count() else len(ranked))]
 
     def _rank(
         self,
         task: SelectionTask,
-        table: pl.DataFrame,
+        pairs: Pairs,
         features: Floats,
         watch: Watch,
         correct: pl.DataFrame | None = None,
@@ -169,18 +165,21 @@ class Cascade(SelectionSystem):
 
         Where the correct options are told, what this weighs is learned first: the best differ by other things than all.
         """
+        table = _table(task, pairs)
+        if correct is not None:
+            self.weights = learn_order(features, pairs.example, is_correct(table, correct))
         ranked = with_shares(table, features @ self.weights)
         rows, known = np.arange(len(table)), features
         for number, count in enumerate(self.settings.rankers.values()):
             best = _best(ranked[rows], count)
             rows, known = rows[best], known[best]
-            run = self.ask(1 + number, narrowed(task, table[rows]), watch)
+            run = self.ask(1 + number, narrowed(task, Pairs(pairs.example[rows], pairs.row[rows])), watch)
             if correct is not None:
                 self.rank_scales[number] = scale_of(run)
             known = np.column_stack([known, _opinion(table[rows], run, self.rank_scales[number])])
             weights = self.rank_weights[number, : known.shape[1]]
             if correct is not None:
-                weights[:] = learn_order(known, table["example"].to_numpy()[rows], is_correct(table[rows], correct))
+                weights[:] = learn_order(known, pairs.example[rows], is_correct(table[rows], correct))
             ranked = _redistributed(ranked, with_shares(table[rows], known @ weights))
         return ranked
 

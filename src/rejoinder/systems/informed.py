@@ -13,7 +13,7 @@ from rejoinder.errors import UserError, expect_least
 from rejoinder.files import read_parquet
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.pages import READ, Pages
-from rejoinder.systems.ranking import Pairs, pair_products, rows_of
+from rejoinder.systems.ranking import Pairs, pair_products, pairs_of
 from rejoinder.systems.retrieval import Tfidf
 from rejoinder.systems.stacking import (
     is_correct,
@@ -127,9 +127,10 @@ class Informed(SelectionSystem):
         opinion = np.column_stack([strengths(run, self.scale), -rank])
         if not self.reads:
             return opinion
-        used, place = np.unique(rows_of(task, run.choices), return_inverse=True)
-        pairs = Pairs(run.choices["example"].to_numpy().astype(np.intp), place)
-        return np.column_stack([opinion, self._knowledge(task, task.options["text"].gather(used).to_list(), pairs)])
+        pairs = pairs_of(task, run.choices)
+        used, place = np.unique(pairs.row, return_inverse=True)
+        options = task.options["text"].gather(used).to_list()
+        return np.column_stack([opinion, self._knowledge(task, options, Pairs(pairs.example, place))])
 
     def _knowledge(self, task: SelectionTask, options: list[str], pairs: Pairs) -> Floats:
         said = self.words.weigh_contexts(turns_of(task))

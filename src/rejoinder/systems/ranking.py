@@ -83,13 +83,13 @@ def draw_lists(task: SelectionTask, seed: int, count: int = _LISTED) -> Selectio
     return msgspec.structs.replace(task, examples=examples, options=task.options.select("id", "text")[used])
 
 
-def narrowed(task: SelectionTask, kept: pl.DataFrame) -> SelectionTask:
-    """Return the task with no options but those kept (columns `example`, `option`), each example's as its own.
+def narrowed(task: SelectionTask, kept: Pairs) -> SelectionTask:
+    """Return the task with no options but those kept, each example's as its own.
 
     Nothing is known to be correct; an example of which nothing is kept has no options.
     """
-    used, row = np.unique(rows_of(task, kept), return_inverse=True)
-    rows = kept.select("example", row=pl.Series(row, dtype=pl.UInt32))
+    used, row = np.unique(kept.row, return_inverse=True)
+    rows = pl.DataFrame({"example": kept.example.astype(np.uint32), "row": row.astype(np.uint32)})
     every = pl.DataFrame({"example": np.arange(task.examples.height, dtype=np.uint32)})
     lists = every.join(rows.group_by("example").agg("row"), on="example", how="left", maintain_order="left")
     own, nothing = lists["row"].fill_null([]), pl.lit(None, dtype=pl.List(pl.UInt32))
@@ -97,8 +97,8 @@ def narrowed(task: SelectionTask, kept: pl.DataFrame) -> SelectionTask:
     return msgspec.structs.replace(task, examples=examples, options=task.options.select("id", "text")[used])
 
 
-def rows_of(task: SelectionTask, chosen: pl.DataFrame) -> Rows:
-    """Return the options' rows of what was chosen (columns `example`, `option`); one id may be several examples'."""
+def pairs_of(task: SelectionTask, chosen: pl.DataFrame) -> Pairs:
+    """Return what was chosen (columns `example`, `option`) by the options' rows; one id may be several examples'."""
     own = offered(task)
     listed = pl.DataFrame(
         {"example": own.example.astype(np.uint32), "option": task.options["id"].gather(own.row), "row": own.row}
@@ -111,7 +111,7 @@ def rows_of(task: SelectionTask, chosen: pl.DataFrame) -> Rows:
     if rows.null_count():
         option = chosen["option"].filter(rows.is_null())[0]
         raise UserError(f"{option!r} is chosen, which no list and no pool holds; it cannot be ranked anew")
-    return rows.to_numpy().astype(np.intp)
+    return Pairs(chosen["example"].to_numpy().astype(np.intp), rows.to_numpy().astype(np.intp))
 
 
 def to_run(task: SelectionTask, name: str, pairs: Pairs, scores: NDArray[Any]) -> SelectionRun:
