@@ -71,7 +71,7 @@ def test_the_readme_says_what_was_measured_of_rankers() -> None:
         ("cascade-read-mpnet", "comes first in {} of the cases"),
         ("bm25", "(BM25: {};"),
         ("sentence-transformers", "sentence-transformers' own trainer: {};"),
-        ("cascade-read", "or in {} with no encoder larger than MiniLM"),
+        ("cascade-taught", "or in {} with no encoder larger than MiniLM once it is trained"),
     ):
         first = next(row for row in table.splitlines() if row.startswith(f"| {system} |"))
         assert words.format(f"{float(first.split('|')[2].split()[0]):.0%}") in said
