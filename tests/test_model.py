@@ -343,6 +343,16 @@ def test_none_is_said_once(cli, tmp_path, save, system):
     assert (code, err) == (2, told)
 
 
+@pytest.mark.parametrize("system", ["abstain", "informed", "cascade", "ensemble"])
+def test_a_judge_is_no_part_of_a_ranker(cli, tmp_path, save, system):
+    a_task(tmp_path / "train")
+    parts = {"cascade": "rankers: {mean: 20}", "ensemble": "members: [mean, bm25]"}.get(system, "ranker: mean")
+    recipe = save("judge.yaml", f"about: ''\nsystem: {system}\nsettings: {{{parts}}}\n")
+    task = ("--task", tmp_path / "train", "--dev", tmp_path / "train")
+    code, _, err = cli("train", recipe, *task, "--out", tmp_path / "m")
+    assert (code, err) == (2, "error: mean answers another kind of task\n")
+
+
 def test_an_ensemble_says_none_if_a_member_does(cli, tmp_path, save):
     a_task(tmp_path / "train")
     members = save(

@@ -72,6 +72,12 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
         ("neural-judge", {"training": {"batch": 0}}, "batch is 0; expected 1 or more - at `settings.training`"),
         ("neural-judge", {"training": {"rate": -1.0}}, "rate is -1.0; expected 0 or more - at `settings.training`"),
         ("neural-judge", {"training": {"warmup": 2.0}}, "warmup is 2.0; expected 0 to 1 - at `settings.training`"),
+        ("cascade", {"rankers": {"bm25": 1}}, "rankers: bm25 is to rank 1; expected 2 or more"),
+        (
+            "cascade",
+            {"rankers": {"bm25": 5, "tfidf": 20}},
+            "rankers: tfidf is to rank 20 of 5; expected no more than those",
+        ),
         ("neural-ranker", {"dev_examples": 0}, "dev_examples is 0; expected 1 or more"),
         ("neural-ranker", {"stages": []}, "stages are none; expected one or more"),
         (

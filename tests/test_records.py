@@ -148,3 +148,6 @@ def test_one_json_value_or_yaml_document(save, complaint):
     assert complaint(read_json, save("a.json", '{"a"'), dict).startswith("a.json: malformed JSON (")
     assert complaint(read_yaml, save("a.yaml", "a: ["), dict).startswith("a.yaml: malformed YAML (")
     assert complaint(read_yaml, save("a.yaml", "").with_name("b.yaml"), dict) == "b.yaml: no such file"
+    twice = save("a.yaml", "a: 1\nb:\n  - {c: 1, d: 2, c: 3}\n")
+    assert complaint(read_yaml, twice, dict) == "a.yaml: malformed YAML ('c' stands twice in one place, line 3)"
+    assert read_yaml(save("a.yaml", "a: &x {c: 1}\nb: [*x, *x]\n"), dict) == {"a": {"c": 1}, "b": [{"c": 1}, {"c": 1}]}

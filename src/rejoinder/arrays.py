@@ -39,11 +39,14 @@ def read_shaped(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, 
 
 
 def expect_shapes(path: Path, arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse arrays of a file that have not these shapes."""
+    """Refuse arrays of a file that have not these shapes, or are no numbers."""
     for name, shape in shapes.items():
-        if arrays[name].shape != shape:
-            found = f"{name} has the shape {arrays[name].shape}, expected {shape}"
+        array = arrays[name]
+        if array.shape != shape:
+            found = f"{name} has the shape {array.shape}, expected {shape}"
             raise BadInputError(path, f"{found}; the model is damaged, or an old one: train it anew")
+        if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+            raise BadInputError(path, f"{name} holds what is no number; the model is damaged: train it anew")
 
 
 def find(ordered: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -222,7 +222,10 @@ def _check_sources(system: AnySystem, out: Path) -> None:
         if is_model(source) and Path(source).resolve() == out.resolve():
             raise BadInputError(out, "is a part or the teacher of what is to be trained; name another folder")
     for source in system.part_sources():
-        system.expect_part(source, _unlearned(source))
+        part = _unlearned(source)
+        if part.task is not system.task:
+            raise UserError(f"{source} answers another kind of task")
+        system.expect_part(source, part)
     if teacher is not None:
         system.expect_teacher(teacher, make_system(_recipe_of(teacher)))
 

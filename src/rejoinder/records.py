@@ -26,7 +26,28 @@ def read_json(path: Path, kind: type[Record]) -> Record:
 
 def read_yaml(path: Path, kind: type[Record]) -> Record:
     """Read a file that is one YAML document."""
-    return _decoded(path, kind, "YAML", msgspec.yaml.decode)
+    return _decoded(path, kind, "YAML", _decode_yaml)
+
+
+def _decode_yaml(content: bytes, type: type[Record]) -> Record:  # noqa: A002  # as msgspec calls it
+    """Decode YAML in which no key stands twice; of such, all but the last would be lost."""
+    import yaml  # type: ignore[import-untyped]
+
+    found = msgspec.yaml.decode(content, type=type)
+    nodes, seen = [yaml.compose(content, Loader=yaml.SafeLoader)], set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:  # an alias
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value]
+            if twice := [key for key in keys if keys.count(key) > 1]:
+                raise msgspec.DecodeError(f"{twice[0]!r} stands twice in one place, line {node.start_mark.line + 1}")
+            nodes += [value for _, value in node.value]
+    return found
 
 
 def _decoded(path: Path, kind: type[Record], language: str, decode: Callable[..., Record]) -> Record:

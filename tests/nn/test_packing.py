@@ -92,13 +92,14 @@ def test_contexts_and_replies_packed_together_score_as_apart(
 
 
 def test_weights_and_gradients_cast_at_once_are_those_cast_one_by_one() -> None:
-    weights = [torch.randn(size, requires_grad=True) for size in ((3, 4), (5,))]
+    weights = [torch.randn(size, requires_grad=True) for size in ((3, 4), (5,), (2,))]
     halves = Halves.apply(torch.bfloat16, *weights)
     for weight, half in zip(weights, halves, strict=True):
         assert torch.equal(half, weight.to(torch.bfloat16))
     (halves[0].sum() * 3 + halves[1].square().sum()).backward()
     assert torch.equal(weights[0].grad, torch.full((3, 4), 3.0))
     assert torch.equal(weights[1].grad, (2 * halves[1]).float())
+    assert weights[2].grad is None  # not used: weight decay shall leave it alone
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

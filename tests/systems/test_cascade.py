@@ -82,6 +82,17 @@ def cascade(tasks):
     return trained(tasks)
 
 
+def test_it_is_said_where_the_best_hold_nothing_right(tasks):
+    train, dev, _ = tasks
+    anything = np.random.default_rng(0).integers(len(dev.options), size=(20, 1)).tolist()
+    correct = pl.Series(anything, dtype=dev.examples["correct"].dtype)
+    few = msgspec.structs.replace(dev, examples=dev.examples.head(20).with_columns(correct=correct))
+    with pytest.raises(
+        UserError, match="none of the best 2 on dev, which tfidf is to rank, is right: let it rank more"
+    ):
+        trained([train, few, None], rankers={"tfidf": 2}, found=len(dev.options))
+
+
 def test_both_ways_of_searching_find_more_than_either(cascade, tasks):
     test = tasks[2]
     run = cascade.predict(test)

@@ -73,6 +73,8 @@ def test_pages_that_tell_nothing_leave_the_order_as_it_is(tasks, tmp_path):
     assert not misled.weights[2:].any()
     order = [system.predict(other[2]).choices.select("example", "option") for system in (misled, alone)]
     assert order[0].equals(order[1])
+    few = msgspec.structs.replace(other[1], examples=other[1].examples.head(1))
+    assert trained([other[0], few]).weights.tolist() == [1, 0, 0, 0, 0, 0]  # one unlucky example turns no order round
     assert trained(tasks).notes == []
     assert trained(tasks).weights[2:].any()
 

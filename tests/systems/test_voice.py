@@ -147,6 +147,10 @@ def test_options_in_the_repliers_voice_come_first(cuts, tmp_path):
     write_arrays(tmp_path / "voice.npz", {"share": voice.share[1:], "strength": voice.strength[1:]})
     with pytest.raises(UserError, match=r"voice.npz: share has the shape \(16,\), expected \(17,\); .*train it anew"):
         again.load(tmp_path)
+    for broken in (voice.share * np.nan, voice.share.astype(str)):
+        write_arrays(tmp_path / "voice.npz", {"share": broken, "strength": voice.strength})
+        with pytest.raises(UserError, match=r"voice.npz: share holds what is no number; .*train it anew"):
+            again.load(tmp_path)
     assert score(run, task.truth(), ["R@5"])["R@5"].mean() > 0.75  # half of ten are in the other voice
     shares = run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy()
     assert shares == pytest.approx(np.ones(len(cuts)))  # confidences as DSTC7 wants them

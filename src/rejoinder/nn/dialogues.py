@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rejoinder.errors import UserError
 from rejoinder.nn.encoders import EncoderSettings, FromWords, swift
 from rejoinder.nn.matching import Esim, MatchSettings, Padded, Towers
 from rejoinder.nn.sequences import Ints, Sequences, Special, lay_contexts
@@ -61,8 +62,11 @@ def restore(data: dict[str, Any]) -> RankingSettings:
     special = dict(data["special"])
     special["speakers"] = tuple(special["speakers"])
     others = {key: value for key, value in data.items() if key not in ("network", "special")}
-    matcher = MatchSettings(**network, encoder=EncoderSettings(**encoder))
-    return RankingSettings(network=matcher, special=Special(**special), **others)
+    try:
+        matcher = MatchSettings(**network, encoder=EncoderSettings(**encoder))
+        return RankingSettings(network=matcher, special=Special(**special), **others)
+    except TypeError as error:
+        raise UserError(f"this was prepared by another version ({error}); prepare it anew") from None
 
 
 class Dialogues:

@@ -71,15 +71,17 @@ class Halves(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, half: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:
         """Return them in half precision."""
-        return _cast(weights, half)
+        ctx.set_materialize_grads(False)
+        return tuple(_cast(weights, half))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients in full precision."""
-        return None, *_cast(gradients, torch.float32)
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Return the gradients in full precision, of weights that were used."""
+        cast = iter(_cast([own for own in gradients if own is not None], torch.float32))
+        return None, *(None if own is None else next(cast) for own in gradients)
 
 
-def _cast(tensors: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]:
-    found = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
+def _cast(tensors: tuple[Tensor, ...] | list[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    found = [torch.empty_like(tensor, dtype=dtype) for tensor in tensors]
     torch._foreach_copy_(found, tensors)
     return found

@@ -88,8 +88,13 @@ class Cascade(SelectionSystem):
         def __post_init__(self) -> None:
             """Refuse to look at nothing."""
             expect_least(self, found=1)
-            if few := [name for name, count in self.rankers.items() if count < 2]:
-                raise ValueError(f"{few[0]} is to rank {self.rankers[few[0]]}; expected at least 2")
+            left = None
+            for name, count in self.rankers.items():
+                if count < 2:
+                    raise ValueError(f"rankers: {name} is to rank {count}; expected 2 or more")
+                if left is not None and count > left:
+                    raise ValueError(f"rankers: {name} is to rank {count} of {left}; expected no more than those")
+                left = count
 
     words: Bm25
     voice: Voice
@@ -170,7 +175,7 @@ class Cascade(SelectionSystem):
             self.weights = learn_order(features, pairs.example, is_correct(table, correct))
         ranked = with_shares(table, features @ self.weights)
         rows, known = np.arange(len(table)), features
-        for number, count in enumerate(self.settings.rankers.values()):
+        for number, (name, count) in enumerate(self.settings.rankers.items()):
             best = _best(ranked[rows], count)
             rows, known = rows[best], known[best]
             run = self.ask(1 + number, narrowed(task, Pairs(pairs.example[rows], pairs.row[rows])), watch)
@@ -179,7 +184,12 @@ class Cascade(SelectionSystem):
             known = np.column_stack([known, _opinion(table[rows], run, self.rank_scales[number])])
             weights = self.rank_weights[number, : known.shape[1]]
             if correct is not None:
-                weights[:] = learn_order(known, pairs.example[rows], is_correct(table[rows], correct))
+                right = is_correct(table[rows], correct)
+                if not right.any():
+                    raise UserError(
+                        f"none of the best {count} on dev, which {name} is to rank, is right: let it rank more"
+                    )
+                weights[:] = learn_order(known, pairs.example[rows], right)
             ranked = _redistributed(ranked, with_shares(table[rows], known @ weights))
         return ranked
 

@@ -40,6 +40,7 @@ _PENALTY = 30.0
 _OPINION, _KNOWLEDGE = 2, 4
 """How many numbers the ranker has for each choice, and how many the pages."""
 _FOLDS = 5
+_ROUNDING = 1e-9
 
 
 class Informed(SelectionSystem):
@@ -101,10 +102,11 @@ class Informed(SelectionSystem):
         self.scale = scale_of(run)
         correct, example = is_correct(run.choices, lesson.dev.truth().correct), run.choices["example"].to_numpy()
         values = self._features(lesson.dev, run)
-        if self.reads and not _tell_more(values, example, correct):
+        self.weights = np.eye(values.shape[1])[0]  # the ranker's scores, and nothing else
+        if self.reads and _tell_more(values, example, correct):
+            self.weights = learn_order(values, example, correct, _PENALTY)
+        elif self.reads:
             self.notes.append("the pages tell right options on dev no better than the ranker alone: they weigh nothing")
-            values[:, _OPINION:] = 0
-        self.weights = learn_order(values, example, correct, _PENALTY)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
@@ -170,14 +172,15 @@ def _tell_more(values: Floats, example: NDArray[np.integer[Any]], correct: NDArr
     if not answered.any():
         return False
     gains = _likelihoods(*rows) - _likelihoods(rows[0][:, :_OPINION], *rows[1:])
-    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)))
+    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)) + _ROUNDING)
 
 
 def _likelihoods(values: Floats, example: NDArray[np.integer[Any]], correct: NDArray[np.bool_]) -> Floats:
     """Return, by its logarithm, how likely each example's right options are to what four fifths of the others teach."""
     found = []
-    for fold in np.unique(example % _FOLDS):
-        held = example % _FOLDS == fold
+    folds = np.unique(example, return_inverse=True)[1] % _FOLDS
+    for fold in np.unique(folds):
+        held = folds == fold
         weights = learn_weights(values[~held], example[~held], correct[~held], _PENALTY)
         starts = starts_of(example[held])
         shares = softmax(values[held] @ weights, starts)
