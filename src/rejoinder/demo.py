@@ -18,7 +18,7 @@ from rejoinder.folders import clear_folder
 from rejoinder.recipe import make_system, read_recipe
 from rejoinder.report.html import write_html
 from rejoinder.report.overview import overview_table
-from rejoinder.report.tables import score_table
+from rejoinder.report.tables import score_table, show_p
 from rejoinder.report.terminal import print_table, progress
 from rejoinder.runs import dialeval as dialeval_runs
 from rejoinder.runs import dstc7 as dstc7_runs
@@ -176,7 +176,7 @@ def _contest(comparison: Comparison, first: str, second: str, measure: str) -> s
     rows = [by.scores.runs.index(name) for name in (first, second)]
     means, p = by.scores.means[rows], by.test.p[rows[0], rows[1]]
     verdict = "cannot be told apart" if p >= ALPHA else f"{first if means[0] > means[1] else second} is better"
-    return f"{first} {means[0]:.3f}, {second} {means[1]:.3f} ({measure}, p = {p:.3f}): {verdict}"
+    return f"{first} {means[0]:.3f}, {second} {means[1]:.3f} ({measure}, {show_p(p)}): {verdict}"
 
 
 def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:
