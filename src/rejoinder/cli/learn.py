@@ -58,7 +58,7 @@ def train(
     pool: Pool = None,
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="Folder for prepared arrays and checkpoints, kept. Default: beside --out, not kept."),
+        typer.Option("--work", help="Folder of arrays and checkpoints, kept. Default: beside --out, not kept."),
     ] = None,
     prepare_only: Annotated[
         bool,
