@@ -34,7 +34,7 @@ def _decode_yaml(content: bytes, type: type[Record]) -> Record:  # noqa: A002  #
     import yaml  # type: ignore[import-untyped]
 
     found = msgspec.yaml.decode(content, type=type)
-    nodes, seen = [yaml.compose(content, Loader=yaml.SafeLoader)], set()
+    nodes, seen = [yaml.compose(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))], set()
     while nodes:
         node = nodes.pop()
         if id(node) in seen:  # an alias

@@ -176,7 +176,7 @@ def _tell_more(values: Floats, example: NDArray[np.integer[Any]], correct: NDArr
 
 
 def _likelihoods(values: Floats, example: NDArray[np.integer[Any]], correct: NDArray[np.bool_]) -> Floats:
-    """Return, by its logarithm, how likely each example's right options are to what four fifths of the others teach."""
+    """Return, by its logarithm, how likely each example's right options are to what the other four fifths teach."""
     found = []
     folds = np.unique(example, return_inverse=True)[1] % _FOLDS
     for fold in np.unique(folds):
