@@ -1,18 +1,24 @@
 """Rankers on real dialogues: every run that was made, with intervals, tie groups and the published rows.
 
 `python -m benchmarks.ranker_runs` makes the runs. Those that need no network are made here if they are missing; the
-others want a GPU, and are shown as far as they are there.
+others want a GPU, and are shown as far as they are there, or as they were kept in benchmarks/scores.
 """
 
+import datetime
 import json
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.ranker_runs import FOLDER, TESTS, WORDS, answer, build_advising
+from benchmarks import kept
+from benchmarks.ranker_runs import FOLDER, NETWORKS, TESTS, WORDS, answer, build_advising
 from benchmarks.results import Goal, Section, Table
 from rejoinder.comparison import Comparison, Settings
 from rejoinder.evaluation import Request, evaluate
+from rejoinder.files import fingerprint
 from rejoinder.measures.measure import Scores
 from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.load import load_task
@@ -54,7 +60,11 @@ def _compare(corpus: str, subtask: int) -> Comparison:
         references=(f"dstc7/{PUBLISHED[corpus]}/{subtask}",),
         settings=Settings(seed=0),
     )
-    return evaluate(request).comparison
+    found, path = evaluate(request).comparison, kept.FOLDER / f"{corpus}_{subtask}.parquet"
+    names = (*WORDS[corpus, subtask], *NETWORKS[corpus, subtask], PEER)
+    found, older = kept.with_kept(found, fingerprint(request.truth), path, names, request.settings)
+    notes = [f"{run} was measured on {day}" for run, day in older.items() if day != datetime.date.today()]
+    return msgspec.structs.replace(found, notes=tuple(notes))
 
 
 def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
@@ -79,6 +89,8 @@ def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
         f"data. Signature: {comparison.signature}"
     )
     notes = [note]
+    if comparison.notes:
+        notes.append(f"From earlier measurements: {'; '.join(comparison.notes)}.")
     if subtask == 4:
         notes.append(_where_answered(corpus, comparison))
     return Table(f"{corpus.capitalize()}, subtask {subtask}", header, rows, notes)
@@ -95,18 +107,16 @@ def _where_answered(corpus: str, comparison: Comparison) -> str:
 
 
 def _training() -> list[Table]:
-    rows = []
-    for path in sorted((FOLDER / "models").glob("*/history.json")):
-        history = json.loads(path.read_text())
-        seconds = sum(entry["seconds"] for entry in history)
-        checks = [entry["dev"] for entry in history if "dev" in entry]
-        best = f"{max(checks, default=0):.3f}"
-        device = history[-1].get("device", "")
-        rows.append([path.parent.name, f"{history[-1]['step']:,}", f"{seconds:,.0f} s", device, best])
+    made = {path.parent.name: _summary(path) for path in (FOLDER / "models").glob("*/history.json")}
+    models = kept.with_records(kept.FOLDER / "training.json", made)
     note = (
         "The last stage of each recipe's training, as its own record has it; scoring dev is not counted. Where several "
         "were trained at once, each took longer than alone."
     )
+    rows = [
+        [name, f"{its['steps']:,}", f"{its['seconds']:,.0f} s", its["device"], f"{its['dev']:.3f}"]
+        for name, its in sorted(models.items())
+    ]
     found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
     speeds = _speeds()
     if speeds:
@@ -124,10 +134,22 @@ def _training() -> list[Table]:
     return found
 
 
+def _summary(path: Path) -> dict[str, Any]:
+    """Say of a training how long it was, where, and what came of it."""
+    history = json.loads(path.read_text())
+    return {
+        "steps": history[-1]["step"],
+        "seconds": round(sum(entry["seconds"] for entry in history), 1),
+        "device": history[-1].get("device", ""),
+        "dev": max((entry["dev"] for entry in history if "dev" in entry), default=0.0),
+    }
+
+
 def _speeds() -> list[dict[str, float]]:
     """Return the pairs a second of each trainer, by epochs, where they were measured."""
     path = FOLDER / SPEEDS
-    return list(json.loads(path.read_text())["pairs a second"]) if path.is_file() else []
+    made = json.loads(path.read_text()) if path.is_file() else {}
+    return list(kept.with_records(kept.FOLDER / SPEEDS, made).get("pairs a second", []))
 
 
 def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:

@@ -17,7 +17,7 @@ import msgspec
 
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError
-from rejoinder.records import read_yaml
+from rejoinder.records import invalid, read_yaml
 from rejoinder.systems.system import SYSTEMS, AnySystem, find_system
 
 CARD = "model.yaml"
@@ -65,7 +65,7 @@ def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
     try:
         settings: object = msgspec.convert(recipe.settings, class_.Settings)
     except msgspec.ValidationError as error:
-        raise BadInputError(path, str(error).replace("`$.", "`settings."), field="settings") from None
+        raise invalid(path, None, error, "settings") from None
     return class_(settings)
 
 

@@ -58,7 +58,7 @@ def _decoded(path: Path, kind: type[Record], language: str, decode: Callable[...
     try:
         return decode(content, type=kind)
     except msgspec.ValidationError as error:
-        raise _invalid(path, None, error) from None
+        raise invalid(path, None, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInputError(path, f"malformed {language} ({error})") from None
 
@@ -70,7 +70,7 @@ def read_json_records(path: Path, kind: type[Record]) -> Iterator[tuple[int, Rec
         try:
             yield number, decoder.decode(raw)
         except msgspec.ValidationError as error:
-            raise _invalid(path, f"record {number}", error) from None
+            raise invalid(path, f"record {number}", error) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _malformed(path, bytes(raw), error, number) from None
 
@@ -147,10 +147,10 @@ def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
         raise _malformed(path, body, error) from None
 
 
-def _invalid(path: Path, record: str | None, error: msgspec.ValidationError) -> BadInputError:
-    """Turn «Expected `float`, got `str` - at `$.a[0].b`» into a problem with a field."""
+def invalid(path: Path, record: str | None, error: msgspec.ValidationError, within: str = "") -> BadInputError:
+    """Turn «Expected `float`, got `str` - at `$.a[0].b`» into a problem with a field, of all or within another."""
     problem, _, place = str(error).partition(" - at ")
-    field = place.strip("`").removeprefix("$").removeprefix(".") or None
+    field = (within + place.strip("`").removeprefix("$")).removeprefix(".") or None
     return BadInputError(path, problem[:1].lower() + problem[1:], record, field)
 
 

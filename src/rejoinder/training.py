@@ -219,6 +219,7 @@ class _Plain:
 
 class _Loop:
     def __init__(self, work: Path, setup: Setup, settings: dict[str, Any], training: Training, seed: int) -> None:
+        started = time.perf_counter()
         torch.manual_seed(seed)
         self.work, self.training = work, training
         self.accelerator = accelerator(training.precision)
@@ -230,6 +231,7 @@ class _Loop:
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
         self.epoch = self.place = self.step = 0
+        self.set_up = time.perf_counter() - started
 
     def run(self, watch: Watch) -> None:
         self._resume()
@@ -291,6 +293,7 @@ class _Loop:
         if not math.isfinite(loss):
             raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
         record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": loss, "seconds": seconds}
+        record |= {} if self.history else {"set_up": self.set_up}
         record["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
         self.history.append(record if score is None else record | {"dev": score})
         if score is None or score >= max(entry["dev"] for entry in self.history):

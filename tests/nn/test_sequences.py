@@ -49,10 +49,36 @@ def test_contexts_are_their_turns_led_by_speakers(monkeypatch, at_once):
 
 
 def test_only_the_last_turns_are_kept():
-    turns, speakers, bounds = last_turns(np.arange(7), np.arange(7) % 2, np.array([0, 4, 4, 5, 7]), 2)
+    contexts = np.arange(7), np.arange(7) % 2, np.array([0, 4, 4, 5, 7])
+    turns, speakers, bounds = last_turns(*contexts, np.full(7, 3), most=2, tokens=8)
     assert turns.tolist() == [2, 3, 4, 5, 6]
     assert speakers.tolist() == [0, 1, 0, 1, 0]
     assert bounds.tolist() == [0, 2, 2, 3, 5]
+    turns, _, bounds = last_turns(*contexts, np.array([3, 3, 1, 3, 9, 3, 4]), most=9, tokens=5)
+    assert turns.tolist() == [2, 3, 4, 6]  # four tokens of 3 with its speaker, five of 6: one is left for turn 2
+    assert bounds.tolist() == [0, 2, 2, 3, 4]
+
+
+def test_turns_that_no_token_is_read_of_make_no_difference():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 9, 40)
+    tokens, offsets = np.arange(10, 10 + lengths.sum()), np.concatenate([[0], np.cumsum(lengths)])
+    sizes = rng.integers(0, 7, 30)
+    turns, bounds = rng.integers(0, 40, sizes.sum()), np.concatenate([[0], np.cumsum(sizes)])
+    speakers = rng.integers(0, 2, len(turns))
+    rows = torch.arange(30)
+    for limit in (1, 2, 5, 12):
+        whole, some = (
+            Sequences(*lay_contexts(tokens, offsets, *contexts, SPECIAL), torch.device("cpu"))
+            for contexts in (
+                (turns, speakers, bounds),
+                last_turns(turns, speakers, bounds, lengths, most=99, tokens=limit),
+            )
+        )
+        assert len(some.tokens) < len(whole.tokens)
+        tokens_and_masks = (each.padded(rows, limit, SPECIAL, from_end=True) for each in (whole, some))
+        for first, second in zip(*tokens_and_masks, strict=True):
+            assert torch.equal(first, second)
 
 
 def test_batches_hold_every_row_once_and_similar_lengths():

@@ -121,9 +121,15 @@ def test_a_pool_is_not_encoded_for_a_dev_of_lists(tasks):
 
 
 def test_examples_are_answered_in_blocks(cascade, tasks, monkeypatch):
-    whole = cascade.predict(tasks[2])
-    monkeypatch.setattr("rejoinder.systems.cascade._AT_ONCE", 7)
-    assert cascade.predict(tasks[2]).choices.equals(whole.choices)
+    test = tasks[2]
+    own = pl.Series([[]] * 20 + [None] * (test.examples.height - 20), dtype=pl.List(pl.UInt32))
+    shared = test.options.with_columns(shared=np.arange(test.options.height) < 50)
+    mixed = SelectionTask(test.examples.with_columns(options=own), shared)
+    whole = [cascade.predict(task) for task in (test, mixed)]
+    monkeypatch.setattr("rejoinder.systems.cascade._SEARCHES", 7)
+    for task, run in zip((test, mixed), whole, strict=True):
+        cascade.pool = None
+        assert cascade.predict(task).choices.equals(run.choices)
 
 
 def test_a_changed_pool_is_searched_without_the_old_and_with_the_new(tasks):
@@ -347,7 +353,7 @@ def test_what_is_another_examples_own_takes_no_place_of_the_pools():
 
 def test_an_empty_list_in_a_block_of_its_own_is_ranked_anew_too(tasks, monkeypatch, tmp_path):
     """A ranker is asked block by block; in the last one no example may have an option."""
-    monkeypatch.setattr("rejoinder.systems.cascade._AT_ONCE", 1)
+    monkeypatch.setattr("rejoinder.systems.cascade._LISTS", 1)
     lists = draw_lists(tasks[1], seed=0, count=5)
     few = lists.examples.head(3)
     empty = pl.Series([*few["options"].to_list()[:2], []], dtype=few["options"].dtype)

@@ -299,6 +299,7 @@ def test_pools_are_for_towers(tasks, tmp_path, monkeypatch):
     assert predict(card, system, tmp_path, pool).choices["score"].to_list() == pytest.approx(
         run.choices["score"].to_list(), rel=1e-4
     )
+    assert run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_list() == pytest.approx([1.0] * 30)
     for match in ("cross", "late"):
         trained(tasks, recipe(match, "lstm", negatives=2, training=TRAINING | {"epochs": 1}), tmp_path / match)
         card, system = load_model(tmp_path / match)

@@ -1,5 +1,6 @@
 """The application that commands join, and what several of them share."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -50,12 +51,15 @@ class RunFormat(StrEnum):
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Tell whoever interrupts long work how it goes on."""
+    """Tell whoever interrupts long work, by Ctrl-C or as a batch system does, how it goes on."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on with what was kept", err=True)
         raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 Pool = Annotated[

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.errors import UserError
-from rejoinder.nn.encoders import EncoderSettings, FromWords, swift
+from rejoinder.nn.encoders import EncoderSettings, FromWords
 from rejoinder.nn.matching import Esim, MatchSettings, Padded, Towers
 from rejoinder.nn.sequences import Ints, Sequences, Special, lay_contexts
 from rejoinder.watch import Step, unheard
@@ -75,7 +75,12 @@ class Dialogues:
     def __init__(self, arrays: Arrays, split: str, settings: RankingSettings, device: torch.device) -> None:
         tokens, offsets = arrays["tokens"], arrays["offsets"]
         turns, speakers, bounds = last_turns(
-            arrays[f"{split}_turns"], arrays[f"{split}_speakers"], arrays[f"{split}_bounds"], settings.network.turns
+            arrays[f"{split}_turns"],
+            arrays[f"{split}_speakers"],
+            arrays[f"{split}_bounds"],
+            lengths=np.diff(offsets),
+            most=settings.network.turns,
+            tokens=settings.network.context,
         )
         laid, ends = lay_contexts(tokens, offsets, turns, speakers, bounds, settings.special)
         self.settings, self.device = settings, device
@@ -105,12 +110,17 @@ class Dialogues:
         return self.utterances.padded(utterances, self.settings.network.reply, self.settings.special)
 
 
-def last_turns(turns: Ints, speakers: Ints, bounds: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """Keep the last turns of each context."""
+def last_turns(
+    turns: Ints, speakers: Ints, bounds: Ints, lengths: Ints, most: int, tokens: int
+) -> tuple[Ints, Ints, Ints]:
+    """Keep the last turns of each context, by the utterances' lengths no more of them than its last tokens are from."""
     sizes = np.minimum(np.diff(bounds), most)
-    ends = np.cumsum(sizes)
-    rows = np.repeat(np.asarray(bounds)[1:] - ends, sizes) + np.arange(ends[-1] if len(ends) else 0)
-    return np.asarray(turns)[rows], np.asarray(speakers)[rows], np.concatenate([[0], ends])
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.repeat(np.asarray(bounds)[1:] - ends[1:], sizes) + np.arange(ends[-1])
+    turns, speakers = np.asarray(turns)[rows], np.asarray(speakers)[rows]
+    laid = np.concatenate([[0], np.cumsum(lengths[turns] + 1)])  # one more for the speaker
+    kept = np.repeat(laid[ends[1:]], sizes) - laid[1:] < tokens
+    return turns[kept], speakers[kept], np.concatenate([[0], np.cumsum(kept)])[ends]
 
 
 class Options(Dialogues):
@@ -207,10 +217,9 @@ def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, ad
     """Return the vectors of replies, by their utterances' rows; those of similar length are encoded together."""
     order = dialogues.utterances.lengths[utterances].argsort()
     parts = []
-    with swift(network, dialogues.device):
-        for rows in order.split(512):
-            parts.append(network.replies(dialogues.replies(utterances[rows])).float())
-            advance(len(rows))
+    for rows in order.split(512):
+        parts.append(network.replies(dialogues.replies(utterances[rows])).float())
+        advance(len(rows))
     if parts and parts[-1].ndim == 3:  # a vector for each token, and the last are the longest
         width = parts[-1].shape[1]
         parts = [nn.functional.pad(part, (0, 0, 0, width - part.shape[1])) for part in parts]

@@ -115,12 +115,21 @@ class Towers(nn.Module):
 
     def _compare(self, contexts: Tensor, replies: Tensor) -> Tensor:
         if self.settings.match == "poly":
-            replies = replies.expand(len(contexts), -1, -1) if replies.ndim == 2 else replies
-            sharpness = replies.shape[-1] ** 0.5 if self.scale else 1
-            weights = torch.softmax(replies @ contexts.transpose(1, 2) * sharpness, dim=-1)
-            found = self._scaled(weights @ contexts) * (self.scale or 1)
-            return (found * replies).sum(-1)
+            return self._compare_poly(contexts, replies)
         return products(contexts, replies)
+
+    def _compare_poly(self, contexts: Tensor, replies: Tensor) -> Tensor:
+        """Return the products of replies with the means of contexts' codes, each reply weighing the codes its own way.
+
+        A mean is as long as the codes' products with each other say, so that none of the B x N has to be made.
+        """
+        agreement = replies @ contexts.transpose(1, 2)
+        weights = torch.softmax(agreement * (replies.shape[-1] ** 0.5 if self.scale else 1), dim=-1)
+        found = (weights * agreement).sum(-1)
+        if not self.scale:
+            return found
+        squares = (weights @ (contexts @ contexts.transpose(1, 2)) * weights).sum(-1)
+        return self.scale * found / squares.clamp(min=1e-24).sqrt()
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score all replies of a batch for all its contexts: B x N."""

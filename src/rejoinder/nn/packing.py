@@ -51,7 +51,8 @@ def _mpnet(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None, kept:
         own = layer.attention.attn
         told = _side_by_side(states, own.q, own.k, own.v)
         laid = told.new_zeros(len(mask) * room, told.shape[1]).index_copy(0, places, told)
-        query, key, value = laid.view(len(mask), room, 3, own.num_attention_heads, -1).permute(2, 0, 3, 1, 4)
+        thirds = laid.view(len(mask), room, -1).chunk(3, dim=-1)  # whose gradients are put together by one copy
+        query, key, value = (third.unflatten(-1, (own.num_attention_heads, -1)).transpose(1, 2) for third in thirds)
         heard = nn.functional.scaled_dot_product_attention(query, key, value, nearness)
         heard = own.o(heard.transpose(1, 2).reshape(len(mask) * room, -1)[places])
         states = layer.attention.LayerNorm(layer.attention.dropout(heard) + states)

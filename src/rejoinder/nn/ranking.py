@@ -132,9 +132,9 @@ class Likeness:
     def __init__(self, folder: Path, dialogues: Dialogues) -> None:
         self.towers = load_towers(folder, dialogues.device)
         texts = torch.arange(len(dialogues.utterances), device=dialogues.device)
-        self.replies = encode_replies(self.towers, dialogues, texts)
         contexts = []
         with swift(self.towers, dialogues.device):
+            self.replies = encode_replies(self.towers, dialogues, texts)
             for rows in torch.arange(len(dialogues), device=dialogues.device).split(512):
                 contexts.append(self.towers.contexts(dialogues.contexts(rows)).float())
         self.contexts = torch.cat(contexts)

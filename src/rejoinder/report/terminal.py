@@ -1,5 +1,7 @@
-"""Tables and progress bars for people at a terminal; bars go to the error stream and only where someone watches."""
+"""Tables and progress for people: bars at a terminal, lines in a log; progress goes to the error stream."""
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -54,14 +56,43 @@ def _rich(cell: Cell) -> Text:
 
 @contextmanager
 def progress(title: str, total: int | None) -> Iterator[Advance]:
-    """Show a bar on the error stream (a moving one where the total is not known); call the value with each amount."""
+    """Show how far work came; call the value with each amount."""
     console = Console(stderr=True)
+    with _bar(console, title, total) if console.is_terminal else _lines(title, total) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(console: Console, title: str, total: int | None) -> Iterator[Advance]:
+    """Show a bar, a moving one where the total is not known."""
     note = TextColumn("{task.fields[note]}", style="dim")
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), note)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=console, transient=True) as bars:
         bar = bars.add_task(title, total=total, note="")
 
         def advance(amount: int, note: str = "") -> None:
             bars.update(bar, advance=amount, note=note or bars.tasks[bar].fields["note"])
 
         yield advance
+
+
+_QUIET, _BETWEEN = 10, 60
+"""Seconds of work of which a log says nothing, and between two lines, unless there is something new to say."""
+
+
+@contextmanager
+def _lines(title: str, total: int | None) -> Iterator[Advance]:
+    """Say of work that takes long, line by line, how far it came."""
+    done, said, started = 0, "", time.monotonic()
+    due = started + _QUIET
+
+    def advance(amount: int, note: str = "") -> None:
+        nonlocal done, said, due
+        done += amount
+        now = time.monotonic()
+        if now >= due or (note not in ("", said) and now >= started + _QUIET):
+            parts = (title, f"{done / total:.0%}" if total else "", note)
+            print(*filter(None, parts), sep=", ", file=sys.stderr, flush=True)
+            said, due = note, now + _BETWEEN
+
+    yield advance

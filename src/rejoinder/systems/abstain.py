@@ -86,12 +86,6 @@ class Abstain(SelectionSystem):
         """Learn on dev, which has taught the ranker little: when to stop, or a few weights of its own."""
         assert lesson.dev is not None
         seen = self._see(lesson.dev, lesson.watch)
-        unfound = lesson.dev.examples.height - seen.run.choices["example"].n_unique()
-        if unfound:
-            self.notes.append(
-                f"{unfound:,} of dev's {lesson.dev.examples.height:,} examples have an answer that the ranker did not "
-                "find; how likely it is that none is right was learned from the others"
-            )
         self.learned = _learn(seen, self.settings.share)
         if self.settings.precision is not None:
             threshold, answered = _choose_threshold(seen, self.settings)
@@ -105,17 +99,12 @@ class Abstain(SelectionSystem):
     def _see(self, dev: SelectionTask, watch: Watch) -> "_Seen":
         """Let the ranker rank dev, and once more without the right options: its scores may depend on the others."""
         run = self.ask(0, dev, watch)
-        # in a pool, an answer may be there that was not found: that is no example without one
-        answers = dev.truth().correct.filter(pl.col("option") != NONE)
-        found = answers.join(run.choices, on=["example", "option"], how="semi")["example"]
-        unfound = answers.filter(~pl.col("example").is_in(found.implode()))["example"]
-        run = SelectionRun(run.name, run.choices.filter(~pl.col("example").is_in(unfound.implode())))
         correct = is_correct(run.choices, dev.truth().correct)
-        answered = run.choices.filter(correct).select("example")
+        # in a pool, an answer may be there that was not found: that is no example without one
+        answered = dev.truth().correct.filter(pl.col("option") != NONE).select("example").unique()
         others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
-        if not others.height:
-            return _Seen(run, correct, SelectionRun("", others))
-        return _Seen(run, correct, self.ask(0, narrowed(dev, pairs_of(dev, others)), watch))
+        bare = self.ask(0, narrowed(dev, pairs_of(dev, others)), watch) if others.height else SelectionRun("", others)
+        return _Seen(run, correct, answered["example"].to_numpy(), bare)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""
@@ -181,17 +170,20 @@ def _signals(logits: Floats, starts: Rows) -> Floats:
 
 
 class _Seen(NamedTuple):
-    """How a ranker ranks examples, which of its choices are right, and how it ranks without those where it has some."""
+    """How a ranker ranks examples, which of its choices are right, and how it ranks without the right ones."""
 
     run: SelectionRun
     correct: NDArray[np.bool_]
+    answered: NDArray[np.uint32]
+    """Examples that have a right option, whether the ranker found it or not."""
     bare: SelectionRun
 
     def of(self, folds: set[int]) -> "_Seen":
         """Return what was seen of some folds of the examples."""
         inside = (self.run.choices["example"] % _FOLDS).is_in(folds)
         bare = self.bare.choices.filter((pl.col("example") % _FOLDS).is_in(folds))
-        return _Seen(SelectionRun("", self.run.choices.filter(inside)), self.correct[inside], SelectionRun("", bare))
+        run = SelectionRun("", self.run.choices.filter(inside))
+        return _Seen(run, self.correct[inside], self.answered, SelectionRun("", bare))
 
 
 class _Lessons(NamedTuple):
@@ -212,13 +204,13 @@ def _learn(seen: _Seen, share: float) -> Learned:
 
 
 def _lessons(seen: _Seen, learned: Learned, share: float) -> _Lessons:
-    """Take each example as it is, and, where a right option is there, once more without it.
+    """Take each example as it is, and, where it has a right option, once more without it.
 
     The two kinds are weighed so that those without a right option are as frequent as they were.
     """
     logits, starts = _logits(seen.run, learned)
     bare_logits, bare_starts = _logits(seen.bare, learned)
-    answered = np.logical_or.reduceat(seen.correct, starts)
+    answered = np.isin(seen.run.choices["example"].to_numpy()[starts], seen.answered)
     observed = float(1 - answered.mean()) or share
     signals = np.concatenate([_signals(logits, starts), _signals(bare_logits, bare_starts)])
     none = np.concatenate([~answered, np.ones(len(bare_starts), dtype=bool)])

@@ -42,8 +42,8 @@ Floats = NDArray[np.float64]
 _WEIGHTS, _INDEX = "weights.npz", "index"
 _FEATURES = 6
 """What is known of each candidate: by words, by meaning, and its looks."""
-_AT_ONCE = 1000
-"""Examples whose candidates are held in memory together."""
+_SEARCHES, _LISTS = 1_000, 10_000
+"""Examples whose candidates are held in memory together: what a pool is searched for, or lists, which share options."""
 
 
 class Texts(msgspec.Struct, frozen=True):
@@ -147,9 +147,12 @@ class Cascade(SelectionSystem):
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
-        parts = []
-        for start in range(0, task.examples.height, _AT_ONCE):
-            few = msgspec.structs.replace(task, examples=task.examples.slice(start, _AT_ONCE))
+        parts, size = [], _LISTS
+        if pools(task):
+            self._pool(task, watch)  # of the whole task: some of its examples may know but a part of the pool
+            size = _SEARCHES
+        for start in range(0, task.examples.height, size):
+            few = msgspec.structs.replace(task, examples=task.examples.slice(start, size))
             answers = self._answer(few, watch)
             parts.append(answers.with_columns(pl.col("example") + pl.lit(start, pl.UInt32)) if start else answers)
         return SelectionRun("cascade", pl.concat(parts))

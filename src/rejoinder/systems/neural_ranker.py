@@ -270,9 +270,10 @@ class NeuralRanker(SelectionSystem):
                 scores = torch.cat(
                     [self._towers().compare(contexts, few) for few in torch.split(vectors, _COMPARED)], dim=1
                 )
-                parts.append(_best(scores.double().softmax(1), first, task))
+                parts.append(_best(scores.double().cpu().numpy(), first, task))
                 advance(len(contexts))
-        return pl.concat(parts)
+        ranked = pl.concat(parts)
+        return with_shares(ranked, ranked["score"].to_numpy())
 
     def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> NDArray[np.float32]:
         """Return a vector for each context; its dot products with replies' vectors are their scores."""
@@ -294,7 +295,7 @@ class NeuralRanker(SelectionSystem):
         return self._encode_replies(dialogues, rows, watch).cpu().numpy()
 
     def _encode_replies(self, dialogues: Dialogues, rows: Tensor, watch: Watch) -> Tensor:
-        with watch("encoding replies", len(rows)) as advance, torch.no_grad():
+        with watch("encoding replies", len(rows)) as advance, torch.no_grad(), swift(self.network, self.device):
             return encode_replies(self._towers(), dialogues, rows, advance)
 
     def _arrays(self, task: SelectionTask, texts: Utterances) -> dict[str, Any]:
@@ -316,13 +317,13 @@ class NeuralRanker(SelectionSystem):
 
 def _opinions(teacher: Any, task: SelectionTask, texts: Utterances, watch: Watch) -> dict[str, NDArray[np.float16]]:
     """Return a teacher's vectors: of each context, and of each utterance that may be a reply."""
-    contexts = teacher.encode_contexts(task, watch)
-    replies = np.zeros((len(texts.numbers), contexts.shape[1]), np.float32)
     options = task.options["text"].unique(maintain_order=True)
-    replies[texts.rows(options)] = teacher.encode_replies(options.to_list(), watch)
-    if max(np.abs(contexts).max(initial=0), np.abs(replies).max(initial=0)) > np.finfo(np.float16).max:
+    with np.errstate(over="ignore"):
+        contexts = teacher.encode_contexts(task, watch).astype(np.float16)
+        replies = np.zeros((len(texts.numbers), contexts.shape[1]), np.float16)
+        replies[texts.rows(options)] = teacher.encode_replies(options.to_list(), watch)
+    if not (np.isfinite(contexts).all() and np.isfinite(replies).all()):
         raise UserError("the teacher's vectors are too large for half precision; train it with a lower scale")
-    contexts, replies = contexts.astype(np.float16), replies.astype(np.float16)
     return {"teacher_contexts": contexts, "teacher_replies": replies}
 
 
@@ -331,13 +332,12 @@ def _unanswered(examples: pl.DataFrame) -> pl.DataFrame:
     return examples.with_columns(options=nothing, correct=nothing)
 
 
-def _best(scores: Tensor, first: int, task: SelectionTask) -> pl.DataFrame:
-    shares = scores.cpu().numpy()
-    places = best_columns(shares, KEPT)
+def _best(scores: NDArray[np.float64], first: int, task: SelectionTask) -> pl.DataFrame:
+    places = best_columns(scores, KEPT)
     return pl.DataFrame(
         {
             "example": np.repeat(np.arange(first, first + len(places), dtype=np.uint32), places.shape[1]),
             "option": task.options["id"].gather(places.ravel()),
-            "score": np.take_along_axis(shares, places, axis=1).ravel(),
+            "score": np.take_along_axis(scores, places, axis=1).ravel(),
         }
     )

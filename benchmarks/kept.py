@@ -1,0 +1,66 @@
+"""What runs scored, example by example, kept in benchmarks/scores: a row that took a GPU is compared with later ones.
+
+A run that is made anew takes the place of what was kept of it; what was kept of other examples counts for nothing.
+"""
+
+import datetime
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from rejoinder.comparison import Comparison, Settings, compare
+from rejoinder.measures.measure import Scores
+
+FOLDER = Path(__file__).parent / "scores"
+_COLUMNS = {
+    "truth": pl.String,
+    "run": pl.String,
+    "measured": pl.Date,
+    "measure": pl.String,
+    "scores": pl.List(pl.Float64),
+}
+
+
+def with_kept(
+    found: Comparison, truth: str, path: Path, names: Collection[str], settings: Settings
+) -> tuple[Comparison, dict[str, datetime.date]]:
+    """Compare runs on a truth, by its fingerprint, with others of these names that were kept; keep them all.
+
+    Also returns when those others were measured.
+    """
+    table = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema=_COLUMNS)
+    others = table.filter(pl.col("truth") == truth, pl.col("run").is_in(names), ~pl.col("run").is_in(found.runs))
+    own = [
+        (truth, run, datetime.date.today(), by.measure.name, values.tolist())
+        for by in found.measures
+        for run, values in zip(by.scores.runs, by.scores.values, strict=True)
+        if run in names
+    ]
+    whole = pl.concat([pl.DataFrame(own, schema=_COLUMNS, orient="row"), others]).sort("run", "measure")
+    path.parent.mkdir(exist_ok=True)
+    whole.write_parquet(path, compression="zstd")
+    if others.is_empty():
+        return found, {}
+    compared = compare([_joined(by.scores, others) for by in found.measures], found.title, settings)
+    compared = msgspec.structs.replace(compared, signature=found.signature, references=found.references)
+    return compared, dict(others.select("run", "measured").unique().sort("run").iter_rows())
+
+
+def _joined(own: Scores, others: pl.DataFrame) -> Scores:
+    """Return a measure's scores of all runs, by name."""
+    kept = others.filter(pl.col("measure") == own.measure.name)
+    rows = dict(zip(own.runs, own.values, strict=True)) | dict(kept.select("run", "scores").iter_rows())
+    return Scores(own.measure, tuple(sorted(rows)), np.array([rows[run] for run in sorted(rows)]))
+
+
+def with_records(path: Path, made: dict[str, Any]) -> dict[str, Any]:
+    """Return records, by name, beside others that were kept; keep them all."""
+    whole = (json.loads(path.read_text()) if path.is_file() else {}) | made
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n")
+    return whole
