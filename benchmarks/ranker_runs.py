@@ -3,7 +3,7 @@
 Needs a collection below REJOINDER_RANKERS (default build/rankers), for NETWORKS a GPU, for mpnet its weights as well:
 
 rejoinder build ubuntu --logs LOGS --model LINKS --turns --knowledge PAGES --out build/rankers/ubuntu
-python -m benchmarks.ranker_runs                               # all; goes on where it was interrupted
+python -m benchmarks.ranker_runs                               # all that are not there; remove one to make it anew
 python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these
 
 Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3. What
@@ -21,7 +21,7 @@ import msgspec
 from benchmarks.measuring import PYTHON, run
 from rejoinder.errors import UserError
 from rejoinder.files import fingerprint
-from rejoinder.model import Assignment, ModelCard, load_model, predict, train_model
+from rejoinder.model import Assignment, ModelCard, load_model, predict, teacher_card, train_model
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml
 from rejoinder.runs.convert import write_run
@@ -77,7 +77,7 @@ NETWORKS = {
     ("advising", 4): ("cascade-bi", "cascade-late", "bi-or-none"),
     ("advising", 5): ("cascade-bi", "cascade-late", "informed-bi"),
 }
-"""By corpus and subtask, recipes that need networks; what others are made of comes first."""
+"""By corpus and subtask, recipes that need networks; what they are made of, or taught by, is trained before them."""
 
 
 def main(asked: list[str]) -> None:
@@ -132,9 +132,9 @@ def _model(corpus: str, subtask: int, name: str) -> Path:
     own = recipe.name if network and corpus == "ubuntu" else f"{corpus}-{learned_from}-{recipe.name}"
     folder = FOLDER / "models" / own
     wanted = _with_models(recipe, corpus, subtask)
-    if not _is_made_of(folder, wanted):
-        data = FOLDER / corpus / f"subtask_{learned_from}"
-        train = FOLDER / "ubuntu" / "turns" / "train" if network and corpus == "ubuntu" else data / "train"
+    data = FOLDER / corpus / f"subtask_{learned_from}"
+    train = FOLDER / "ubuntu" / "turns" / "train" if network and corpus == "ubuntu" else data / "train"
+    if not _is_made_of(folder, wanted, train, data / "dev"):
         given = Assignment(
             recipe=wanted,
             train=(train, load_task(train)),
@@ -144,11 +144,17 @@ def _model(corpus: str, subtask: int, name: str) -> Path:
     return folder
 
 
-def _is_made_of(folder: Path, recipe: Recipe) -> bool:
-    """Whether a model was trained by a recipe, with parts that are still the same."""
-    if not is_model(str(folder)) or read_yaml(folder / CARD, ModelCard).recipe != recipe:
+def _is_made_of(folder: Path, recipe: Recipe, train: Path, dev: Path) -> bool:
+    """Whether a model was trained by a recipe, on data (if these are here), with parts and by a teacher as they are."""
+    if not is_model(str(folder)):
         return False
-    parts = enumerate(make_system(recipe).part_sources())
+    card, system = read_yaml(folder / CARD, ModelCard), make_system(recipe)
+    if card.recipe != recipe or card.teacher != teacher_card(system):
+        return False
+    learned_from = ((card.train, train), (card.dev, dev))
+    if any(path.exists() and source and source.fingerprint != fingerprint(path) for source, path in learned_from):
+        return False
+    parts = enumerate(system.part_sources())
     held = ((Path(source), folder / "parts" / str(number)) for number, source in parts if is_model(source))
     return all(_contents(source) == _contents(part) for source, part in held)
 

@@ -45,8 +45,17 @@ def measure(quick: bool) -> Section:
         return Section("Rankers", [nothing])
     build_advising()
     compared = {key: _compare(*key) for key in WORDS}
+    missing = _missing(compared)
     tables = [_table(corpus, subtask, comparison) for (corpus, subtask), comparison in compared.items()]
-    return Section("Rankers", [*tables, *_training()], _goals(compared))
+    tables = [*missing, *tables, *_training()]
+    return Section("Rankers: in part" if missing else "Rankers", tables, _goals(compared, whole=not missing))
+
+
+def _missing(compared: dict[tuple[str, int], Comparison]) -> list[Table]:
+    """Name recipes that have no row: a section without them does not take the place of one that has them."""
+    wanted = {key: [name for name in names if name not in compared[key].runs] for key, names in NETWORKS.items()}
+    rows = [[f"{corpus.capitalize()}, subtask {task}", ", ".join(own)] for (corpus, task), own in wanted.items() if own]
+    return [Table("Recipes without a row here", ["task", "recipes"], rows)] if rows else []
 
 
 def _compare(corpus: str, subtask: int) -> Comparison:
@@ -152,8 +161,20 @@ def _speeds() -> list[dict[str, float]]:
     return list(kept.with_records(kept.FOLDER / SPEEDS, made).get("pairs a second", []))
 
 
-def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
-    first, second, fourth, fifth = (compared["ubuntu", subtask] for subtask in (1, 2, 4, 5))
+def _goals(compared: dict[tuple[str, int], Comparison], whole: bool) -> list[Goal]:
+    """Say which goals are met; what is to be reached by the best of all recipes can be told of all alone."""
+    first, fourth, fifth = (compared["ubuntu", subtask] for subtask in (1, 4, 5))
+    goals = _best_goals(first, compared["ubuntu", 2]) if whole else []
+    for timed in _speeds():
+        ratio = timed["rejoinder"] / timed[PEER]
+        aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
+        goals.append(Goal(aim, f"{ratio:.2f}", ratio >= 5))
+    goals += _no_worse(first, fourth, NONE, "where none may be right")
+    return goals + _no_worse(first, fifth, INFORMED, "with pages of knowledge")
+
+
+def _best_goals(first: Comparison, second: Comparison) -> list[Goal]:
+    """Compare the best recipes for subtasks 1 and 2 with what was aimed for, and with peers."""
     best = max(_ours(first), key=lambda run: min(_of(first, name, run) / aim for name, aim in AIMS.items()))
     goals = [
         Goal(
@@ -169,17 +190,12 @@ def _goals(compared: dict[tuple[str, int], Comparison]) -> list[Goal]:
             run, ratio = _best(first, "R@1", names, PEER)
             aim = f"R@1 at least 1.10 times that of MiniLM by {PEER}' trainer, on {encoder}"
             goals.append(Goal(aim, f"{ratio:.3f} ({run}, the best of {len(names)} on test)", ratio >= 1.1))
-    for timed in _speeds():
-        ratio = timed["rejoinder"] / timed[PEER]
-        aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
-        goals.append(Goal(aim, f"{ratio:.2f}", ratio >= 5))
     if "minilm" in second.measures[0].scores.runs:
         names = _ours(second)
         run, ratio = _best(second, "R@10", names, "minilm")
         found = f"{ratio:.2f} ({run}, the best of {len(names)} on test)"
         goals.append(Goal("subtask 2: R@10 at least 2 times that of MiniLM as it is", found, ratio >= 2))
-    goals += _no_worse(first, fourth, NONE, "where none may be right")
-    return goals + _no_worse(first, fifth, INFORMED, "with pages of knowledge")
+    return goals
 
 
 def _no_worse(first: Comparison, other: Comparison, pairs: dict[str, str], how: str) -> list[Goal]:

@@ -47,7 +47,7 @@ def test_mistakes_in_parts_are_named(cli, folders):
     task = folders / "task"
     for text, message in (
         ("system: ensemble\nsettings: {members: [tfidf, bm52]}", "did you mean 'bm25'?"),
-        ("system: ensemble\nsettings: {members: []}", "an ensemble needs members"),
+        ("system: ensemble\nsettings: {members: []}", "settings: members are none; expected one or more"),
         ("system: abstain", "settings"),
     ):
         code, _, err = cli("train", recipe(folders, text), "--task", task, "--out", folders / "m")
@@ -73,6 +73,17 @@ def test_runs_are_fused(cli, folders):
     assert (code, "needs --dev and a --dev-run for each of the 2 runs" in err) == (2, True)
     code, _, err = cli("fuse", *pair, "--task", task / "dev", "--out", out)
     assert (code, "is not in the truth" in err or "missing" in err) == (2, True)
+    for method in ("ranks", "scores"):
+        code, _, err = cli("fuse", *pair, "--task", task / "test", "--out", out, "--method", method, *learned)
+        assert (code, f"nothing is learned from it by --method {method}" in err) == (2, True)
+    answers = json.loads(files["tfidf", "test"].read_text())
+    answers[1]["candidate-ranking"][2]["candidate-id"] = "elsewhere"
+    strange = folders / "strange.json"
+    strange.write_text(json.dumps(answers))
+    before = out.read_bytes()
+    code, _, err = cli("fuse", pair[0], strange, "--task", task / "test", "--out", out)
+    named = f"strange.json: example {answers[1]['example-id']}: candidate-id: 'elsewhere' is not one of the example's"
+    assert (code, named in err, out.read_bytes()) == (2, True, before)
 
 
 def test_seeds_are_those_that_every_library_takes(cli, folders):

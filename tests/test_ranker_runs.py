@@ -15,7 +15,7 @@ from tests.systems.small_networks import ENCODER, TRAINING, cuts
 
 from rejoinder.files import BadInputError
 from rejoinder.model import load_model
-from rejoinder.recipe import make_system, names, read_recipe
+from rejoinder.recipe import names
 from rejoinder.tasks.build import build_task
 
 
@@ -61,15 +61,32 @@ def test_a_network_learns_once_from_turns_for_all_that_is_made_of_it(folder):
     ranker_runs.answer("ubuntu", 1, str(stack))  # so is its run
 
 
-def test_every_run_is_of_a_recipe_and_its_parts_are_made_before_it():
-    made = set()
-    for (corpus, subtask), asked in ranker_runs.NETWORKS.items():
-        for name in asked:
-            recipe = read_recipe(name)
-            made.add((corpus, recipe.name))
-            networks = {part for part in make_system(recipe).part_sources() if part.endswith("encoder")}
-            assert networks <= {own for where, own in made if where == corpus}, (corpus, subtask, name)
-    assert {name for asked in ranker_runs.WORDS.values() for name in asked} <= set(names())
+def test_what_is_taught_by_another_or_learned_from_other_data_is_trained_anew(folder):
+    stages = [{"network": {"encoder": ENCODER}, "training": TRAINING, "taught": 0.5}]
+    teacher, student = folder / "teacher.yaml", folder / "student.yaml"
+    plain = {"about": "-", "system": "neural-ranker", "settings": {"stages": [stages[0] | {"taught": 0}]}}
+    teacher.write_text(json.dumps(plain))
+    settings = {"stages": stages, "teacher": str(teacher)}
+    student.write_text(json.dumps({"about": "-", "system": "neural-ranker", "settings": settings}))
+
+    def made() -> int:
+        model = ranker_runs._model("ubuntu", 1, str(student))
+        return (model / "model.yaml").stat().st_mtime_ns
+
+    first = made()
+    assert made() == first
+    plain["settings"]["dev_examples"] = 9
+    teacher.write_text(json.dumps(plain))
+    second = made()
+    assert second > first
+    own = list(cuts(50, 9))
+    build_task(own, [cut.replies for cut in own], 5, seed=9).save(folder / "ubuntu" / "turns" / "train")
+    assert made() > second
+
+
+def test_every_run_is_of_a_recipe():
+    asked = (*ranker_runs.WORDS.values(), *ranker_runs.NETWORKS.values())
+    assert {name for names_ in asked for name in names_} <= set(names())
 
 
 def test_a_run_that_nobody_knows_is_named():

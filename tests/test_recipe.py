@@ -101,6 +101,13 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
             {"stages": [{"loss": "binary", "negatives": 5}]},
             ".stages[0]: loss is binary, which takes one wrong reply of the batch; expected no negatives",
         ),
+        ("bm25", {"k1": float("inf")}, ": k1 is inf; expected 0 or more"),
+        ("ensemble", {"members": []}, ": members are none; expected one or more"),
+        (
+            "neural-ranker",
+            {"stages": [{}, {"training": {"optimizer": "adagrad"}}]},
+            ".stages[1]: optimizer is adagrad, for tables of vectors alone; expected adamw",
+        ),
         ("sentence-encoder", {"longest": 2}, ": longest is 2; expected 3 or more"),
         ("sentence-encoder", {"batch": 0}, ": batch is 0; expected 1 or more"),
         ("neural-ranker", {"stages": [{"hard": 2.0}]}, ".stages[0]: hard is 2.0; expected 0 to 1"),

@@ -1,6 +1,7 @@
 """The one kind of error that is the user's to mend."""
 
 import errno
+import math
 import os
 import re
 
@@ -10,9 +11,9 @@ class UserError(ValueError):
 
 
 def expect_least(settings: object, **least: float) -> None:
-    """Refuse settings that are less than the least that makes sense."""
+    """Refuse settings that are less than the least that makes sense, or beyond all numbers."""
     for name, value in least.items():
-        if not getattr(settings, name) >= value:
+        if not value <= getattr(settings, name) < math.inf:
             raise ValueError(f"{name} is {getattr(settings, name)}; expected {value} or more")
 
 

@@ -126,7 +126,7 @@ def train_model(
         train=_source(*given.train, given.pool),
         also=_source(*given.also) if given.also else None,
         dev=msgspec.structs.replace(_source(*given.dev, given.pool), drawn=given.drawn) if given.dev else None,
-        teacher=_teacher_of(system),
+        teacher=teacher_card(system),
         outside={str(path): fingerprint(path) for path in system.outside_sources()},
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
@@ -206,7 +206,7 @@ def _made(given: Assignment, source: str, lesson: Any, spare: bool, shared: _Sha
     if is_model(source):
         return Path(source)
     recipe = read_recipe(source)
-    made_of = msgspec.json.encode([recipe, read_parts(recipe), _teacher_of(make_system(recipe)), given.drawn])
+    made_of = msgspec.json.encode([recipe, read_parts(recipe), teacher_card(make_system(recipe)), given.drawn])
     name = f"{Path(source).stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
     if name not in shared.made:
         part, work = msgspec.structs.replace(given, recipe=recipe), shared.folder / f"{name}.work"
@@ -243,7 +243,7 @@ def _recipe_of(source: str) -> Recipe:
     return read_yaml(Path(source) / CARD, ModelCard).recipe if is_model(source) else read_recipe(source)
 
 
-def _teacher_of(system: AnySystem) -> TeacherCard | None:
+def teacher_card(system: AnySystem) -> TeacherCard | None:
     """Return who is to teach a system."""
     source = system.teacher_source()
     if source is None:
@@ -308,7 +308,7 @@ def check_answers(path: Path, task: Task) -> None:
     unknown = task.examples.filter(pl.col("correct").is_null())["id"]
     if len(unknown):
         raise BadInputError(
-            path, "has no answer, unlike others; none right would be an empty list", unknown[0], "correct"
+            path, "has no answer, unlike others; none right would be an empty list", f"example {unknown[0]}", "correct"
         )
 
 

@@ -176,7 +176,11 @@ def train(work: Path, watch: Watch = unwatched) -> None:
     module, _, class_ = described["learner"].partition(":")
     setup: Setup = getattr(import_module(module), class_)
     try:
-        _Loop(work, setup, described["settings"], Training(**described["training"]), described["seed"]).run(watch)
+        how = Training(**described["training"])
+    except TypeError as error:
+        raise UserError(f"{work / LEARNER}: prepared by another version ({error}); prepare it anew") from None
+    try:
+        _Loop(work, setup, described["settings"], how, described["seed"]).run(watch)
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
@@ -439,6 +443,9 @@ def _main(folders: list[str]) -> None:
     except (UserError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last check", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from sklearn.calibration import calibration_curve
 from rejoinder.errors import UserError
 from rejoinder.measures.calibration import (
     Forecasts,
+    area_under,
     calibration_error,
     coverage_at,
     of_best_option,
@@ -39,6 +40,9 @@ def test_risk_and_coverage_by_hand():
     assert curve["risk"].to_list() == pytest.approx([0, 1 / 2, 1 / 3, 1 / 4])
     assert [coverage_at(curve, wanted) for wanted in (0.5, 0.75, 0.9)] == [1.0, 1.0, 0.25]
     assert coverage_at(risk_coverage(Forecasts(np.array([0.9]), np.array([False]))), 0.5) == 0
+    assert area_under(curve) == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
+    one_of_ten = risk_coverage(Forecasts(np.array([0.9] + [0.1] * 9), np.arange(10) == 0))
+    assert area_under(one_of_ten) == pytest.approx(0.1 * 0 + 0.9 * 0.9)  # nine are answered at once, or none
 
 
 def test_forecasts_of_a_run():

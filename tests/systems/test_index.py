@@ -197,6 +197,10 @@ def test_files_that_do_not_belong_together(tmp_path, complaint, name):
         )
     np.save(path, whole)
     assert len(Index.open(tmp_path / "index")) == 20
+    if name == "starts":
+        for strange in (whole[::-1], np.append(whole[1], whole[1:])):
+            np.save(path, strange)
+            assert "do not belong together" in complaint(Index.open, tmp_path / "index")
 
 
 def test_segments_that_do_not_belong_together(tmp_path, complaint):

@@ -99,6 +99,13 @@ def test_it_is_whole_without_the_pages_it_learned_from(tasks, tmp_path):
     assert again.predict(elsewhere).choices.equals(system.predict(tasks[2]).choices)
 
 
+def test_examples_are_compared_with_pages_in_blocks(tasks, monkeypatch):
+    system = trained(tasks)
+    whole = system.predict(tasks[2])
+    monkeypatch.setattr("rejoinder.systems.informed._AT_ONCE", 7)
+    assert system.predict(tasks[2]).choices.equals(whole.choices)
+
+
 def test_names_are_recognised_in_texts():
     assert [page_name(title) for title in ("apt-get.8", "CMP 109", "systemd.unit.5", "README")] == [
         "apt-get",

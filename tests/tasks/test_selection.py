@@ -80,6 +80,27 @@ def test_malformed_tasks(tmp_path, complaint, changes, problem):
     assert complaint(load_selection_task, tmp_path) == f"examples.parquet: {problem}"
 
 
+def test_an_option_that_is_shared_is_nobodys_own(tmp_path, complaint):
+    task = make_task(options=[[1], [0, 2]], correct=[[1], []])
+    shared = task.options.with_columns(shared=pl.Series([True, False, False]))
+    SelectionTask(task.examples, shared).save(tmp_path)
+    problem = "examples.parquet: row 2: options: holds an option that is shared"
+    assert complaint(load_selection_task, tmp_path) == problem
+
+
+def test_no_option_is_called_none(tmp_path, complaint):
+    task = make_task()
+    SelectionTask(task.examples, task.options.with_columns(id=pl.Series(["A", "NONE", "C"]))).save(tmp_path)
+    problem = "options.parquet: row 2: id: is NONE, which means no option"
+    assert complaint(load_selection_task, tmp_path) == problem
+
+
+def test_what_may_be_chosen_without_the_answers():
+    offer = make_task(correct=[None, None]).offer()
+    assert offer.options.rows() == [(0, "A"), (0, "B"), (1, "B"), (1, "C")]
+    assert offer.correct.is_empty()
+
+
 def test_an_option_without_id_or_text(tmp_path, complaint):
     task = make_task()
     SelectionTask(task.examples, task.options.with_columns(id=pl.Series(["A", "B", None]))).save(tmp_path)

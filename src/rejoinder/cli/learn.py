@@ -211,6 +211,7 @@ def _update_indices(model: Path, task: Path, pool: Path | None) -> None:
     from rejoinder.files import BadInputError
     from rejoinder.model import load_model
     from rejoinder.report.terminal import progress
+    from rejoinder.systems.ranking import pools
     from rejoinder.tasks.load import load_task
     from rejoinder.tasks.selection import SelectionTask
 
@@ -219,8 +220,8 @@ def _update_indices(model: Path, task: Path, pool: Path | None) -> None:
     if not searching:
         raise BadInputError(model, f"{card.recipe.name} searches no index")
     asked = load_task(task, pool)
-    if not isinstance(asked, SelectionTask) or not asked.options.height:
-        raise BadInputError(task, "holds no options to be indexed")
+    if not isinstance(asked, SelectionTask) or not pools(asked):
+        raise BadInputError(task, "has no pool to be indexed; options that are an example's own are not")
     for part in searching:
         added, removed = part.update_index(asked, progress)
         typer.echo(f"{model}: {counted(added, 'option')} added, {removed:,} removed, {len(part.index):,} in the index")

@@ -52,6 +52,8 @@ def fuse(
     spare_inputs(out, task, dev, pool, *runs, *(dev_runs or ()))
     if len(runs) < 2:
         raise BadInputError(runs[0], "one run alone; give at least two to put together")
+    if method != "stack" and (dev is not None or dev_runs):
+        raise BadInputError("--dev", f"nothing is learned from it by --method {method}; expected --method stack")
     if method == "stack":
         if dev is None or len(dev_runs or []) != len(runs):
             raise BadInputError("--method stack", f"needs --dev and a --dev-run for each of the {len(runs)} runs")
@@ -81,9 +83,9 @@ def _read(given: list[tuple[Path, list[Path]]], pool: Path | None) -> "list[tupl
             if not isinstance(asked, SelectionTask):
                 raise BadInputError(path, "holds dialogues to judge; only rankings of options can be fused")
             advance(1)
-            found = []
+            found, offer = [], asked.offer()
             for run in runs:
-                found.append(read_selection_run(run, asked.unanswered()))
+                found.append(read_selection_run(run, offer))
                 advance(1)
             read.append((asked, found))
     return read
@@ -100,7 +102,14 @@ def reliability(
     And how much can be answered at which precision.
     """
     from rejoinder.files import BadInputError, spare_inputs
-    from rejoinder.measures.calibration import calibration_error, coverage_at, of_best_option, of_none, risk_coverage
+    from rejoinder.measures.calibration import (
+        area_under,
+        calibration_error,
+        coverage_at,
+        of_best_option,
+        of_none,
+        risk_coverage,
+    )
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
     from rejoinder.runs import read_selection_run
@@ -123,7 +132,7 @@ def reliability(
         forecasts["none of these"] = none
     curve = risk_coverage(forecasts["best option"])
     rows = [(f"calibration error, {name}", f"{calibration_error(given):.4f}") for name, given in forecasts.items()]
-    rows.append(("area under risk and coverage", f"{curve['risk'].to_numpy().mean():.4f}"))
+    rows.append(("area under risk and coverage", f"{area_under(curve):.4f}"))
     rows += [
         (f"answered at a precision of {wanted}", f"{coverage_at(curve, wanted):.1%}") for wanted in (0.5, 0.7, 0.9)
     ]

@@ -73,6 +73,11 @@ def risk_coverage(forecasts: Forecasts) -> pl.DataFrame:
     return pl.DataFrame({"coverage": given / len(level), "risk": risk, "confidence": -levels})
 
 
+def area_under(curve: pl.DataFrame) -> float:
+    """Return the mean risk over all coverages; what is equally sure is answered all at once."""
+    return float(np.diff(curve["coverage"].to_numpy(), prepend=0) @ curve["risk"].to_numpy())
+
+
 def coverage_at(curve: pl.DataFrame, precision: float) -> float:
     """Return how many examples can be answered with at least this precision."""
     enough = curve.filter(pl.col("risk") <= 1 - precision + 1e-12)["coverage"]

@@ -22,7 +22,7 @@ class EncoderSettings:
 
     kind: EncoderKind = "lstm"
     embedding: int = 100
-    """Size of word vectors (for a transformer, of its states)."""
+    """Size of word vectors."""
     hidden: int = 128
     """Size of the states; both directions of a recurrent encoder together."""
     layers: int = 1

@@ -9,7 +9,7 @@ import numpy as np
 from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.ranking import draw_lists
+from rejoinder.systems.ranking import draw_lists, first_lists
 from rejoinder.systems.stacking import Stack, fuse_ranks, fuse_scores, learn_stack, scale_of, stack
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
@@ -30,6 +30,11 @@ class Ensemble(SelectionSystem):
         """Recipes, or folders of trained models."""
         method: Literal["ranks", "scores", "stack"] = "stack"
 
+        def __post_init__(self) -> None:
+            """Refuse to fuse nothing."""
+            if not self.members:
+                raise ValueError("members are none; expected one or more")
+
     learned: Stack
     """The scales of the members' scores, and what they weigh; nothing, unless they are stacked."""
 
@@ -41,8 +46,6 @@ class Ensemble(SelectionSystem):
     def part_sources(self) -> tuple[str, ...]:
         """Return the members."""
         members: tuple[str, ...] = self.settings.members
-        if not members:
-            raise UserError("an ensemble needs members")
         return members
 
     def check(self, lesson: Lesson[SelectionTask]) -> None:
@@ -56,8 +59,7 @@ class Ensemble(SelectionSystem):
             assert lesson.dev is not None
             self.learned = learn_stack(self._runs(lesson.dev, lesson.watch), lesson.dev.truth().correct)
         elif self.settings.method == "scores":
-            some = lesson.dev or lesson.train
-            some = msgspec.structs.replace(some, examples=some.examples.head(_SOME))
+            some = first_lists(lesson.dev or lesson.train, _SOME)
             runs = self._runs(draw_lists(some, lesson.seed), lesson.watch)
             self.learned = Stack(np.array([scale_of(run) for run in runs]), np.zeros(0))
 

@@ -92,11 +92,13 @@ class Segment(msgspec.Struct, frozen=True):
             return False
         codes = (-(-self.vectors.shape[1] // 64), self.options.height)
         words, entries = len(self.starts) - 1, self.starts[-1]
-        return (
+        return bool(
             len(self.vectors) == self.options.height
             and self.codes.shape == codes
             and len(self.words) == words
             and len(self.rows) == len(self.weights) == entries
+            and self.starts[0] == 0
+            and (np.diff(self.starts) >= 0).all()
             and _are_within(self.rows, self.options.height)
         )
 

@@ -1,5 +1,6 @@
 """A ranker with knowledge (DSTC7, subtask 5): pages that context and options name, or are about, as more to weigh."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +38,8 @@ Floats = NDArray[np.float64]
 _PAGES, _WEIGHTS = "pages.npz", "weights.npz"
 _PENALTY = 30.0
 """Pages say little, and a few hundred examples of dev seem to say much of them."""
+_AT_ONCE = 1_000
+"""Examples that are compared with all pages at once."""
 _OPINION, _KNOWLEDGE = 2, 4
 """How many numbers the ranker has for each choice, and how many the pages."""
 _FOLDS = 5
@@ -135,18 +138,25 @@ class Informed(SelectionSystem):
         return np.column_stack([opinion, self._knowledge(task, options, Pairs(pairs.example, place))])
 
     def _knowledge(self, task: SelectionTask, options: list[str], pairs: Pairs) -> Floats:
-        said = self.words.weigh_contexts(turns_of(task))
+        """Return what pages tell of options, which are in the order of their examples."""
         offered = self.words.weigh_options(count_words(options, self.settings.words.stem))
-        named, offered_named = self.pages.named(task.contexts()), self.pages.named(options)
-        near = self.pages.near(said)
+        named, words = self.pages.named(options), self.pages.own_columns(offered)
+        parts = [np.zeros((0, _KNOWLEDGE))]
+        for start in range(0, task.examples.height, _AT_ONCE):
+            few = msgspec.structs.replace(task, examples=task.examples.slice(start, _AT_ONCE))
+            own = slice(*np.searchsorted(pairs.example, [start, start + _AT_ONCE]))
+            local = Pairs(pairs.example[own] - start, pairs.row[own])
+            parts.append(np.column_stack(list(self._compared(few, named, words, local))))
+        return np.asarray(np.log1p(np.concatenate(parts)))
+
+    def _compared(self, task: SelectionTask, names: Any, words: Any, pairs: Pairs) -> Iterator[NDArray[Any]]:
+        """Compare what options name, and their words, with the pages that contexts name or are about."""
+        named, near = self.pages.named(task.contexts()), self.pages.near(self.words.weigh_contexts(turns_of(task)))
         about = named + self.pages.nearest(near, self.settings.pages)
-        columns = (
-            pair_products(near, offered_named, pairs),
-            pair_products(self.pages.words_of(about), self.pages.own_columns(offered), pairs),
-            pair_products(named, offered_named, pairs),
-            np.asarray(offered_named.sum(axis=1)).ravel()[pairs.row],
-        )
-        return np.asarray(np.log1p(np.column_stack(columns)))
+        yield pair_products(near, names, pairs)
+        yield pair_products(self.pages.words_of(about), words, pairs)
+        yield pair_products(named, names, pairs)
+        yield np.asarray(names.sum(axis=1)).ravel()[pairs.row]
 
     def save(self, folder: Path) -> None:
         """Write the pages and what was learned."""

@@ -1,7 +1,7 @@
 """What systems with networks share: prepare arrays, train on them, keep the weights."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +28,22 @@ def train_networks(
     folders = {name: lesson.work / name for name in networks}
     for name, network in networks.items():
         training.prepare(folders[name], learner, asdict(network.settings), how, lesson.seed, network.arrays)
-    if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders.values()):
-        raise Prepared(" ".join(map(str, folders.values())))
-    for folder in folders.values():
-        training.train(folder, lesson.watch)
+    train_folders(lesson, folders.values())
     return folders
+
+
+def train_folders(lesson: Lesson[Any], folders: Collection[Path]) -> None:
+    """Train what was prepared, one folder after the other, unless that is to be done elsewhere."""
+    if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders):
+        raise Prepared(" ".join(map(str, folders)))
+    for folder in folders:
+        training.train(folder, lesson.watch)
+
+
+def expect_dense(how: training.Training) -> None:
+    """Refuse an optimizer that is for tables of vectors, of which a step changes but a few."""
+    if how.optimizer == "adagrad":
+        raise ValueError("optimizer is adagrad, for tables of vectors alone; expected adamw")
 
 
 def keep_trained(work: Path, folder: Path) -> None:

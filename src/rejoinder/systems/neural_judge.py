@@ -17,7 +17,7 @@ from rejoinder.files import write_atomically
 from rejoinder.nn.judging import Asked, DialogueVectors, JudgeNetwork, Reader, predict
 from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun
-from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
+from rejoinder.systems.neural import Network, expect_dense, keep_trained, load_trained, train_networks
 from rejoinder.systems.system import JudgementSystem, Lesson, existing
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.turn_vectors import TurnVectors
@@ -45,6 +45,10 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     members: Annotated[int, msgspec.Meta(ge=1)] = 1
     reader: Reader = Reader()
     training: Training = Training()
+
+    def __post_init__(self) -> None:
+        """Refuse what these networks cannot learn by."""
+        expect_dense(self.training)
 
 
 @dataclass(frozen=True)

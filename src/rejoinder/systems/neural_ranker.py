@@ -25,12 +25,12 @@ from rejoinder.nn.encoders import WORD_VECTORS, swift
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
 from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
-from rejoinder.systems.neural import load_trained
+from rejoinder.systems.neural import expect_dense, load_trained, train_folders
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
-from rejoinder.systems.ranking import KEPT, best_columns, draw_lists, offered, to_run
+from rejoinder.systems.ranking import KEPT, best_columns, draw_lists, first_lists, offered, to_run
 from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.systems.stacking import with_shares
-from rejoinder.systems.system import Lesson, Prepared, SelectionSystem, existing
+from rejoinder.systems.system import Lesson, SelectionSystem, existing
 from rejoinder.systems.vocabulary import WordVocabulary, load_vocabulary
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
 from rejoinder.training import Training
@@ -64,6 +64,7 @@ class Stage:
         expect_least(self, negatives=0, drawn=1)
         expect_share(self, "hard")
         expect_share(self, "taught")
+        expect_dense(self.training)
         if self.loss == "binary" and not self.has_towers:
             raise ValueError(f"loss is binary; expected softmax, for {self.network.match} reads both together")
         if self.hard and not round(self.negatives * self.hard):
@@ -149,10 +150,7 @@ class NeuralRanker(SelectionSystem):
         data = lesson.work / "data"
         self._prepare_data(lesson, data)
         folders = self._prepare_stages(lesson)
-        if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders):
-            raise Prepared(" ".join(map(str, folders)))
-        for folder in folders:
-            training.train(folder, lesson.watch)
+        train_folders(lesson, folders)
         self.trained = folders[-1]
         self._load(folders[-1], data)
 
@@ -174,9 +172,8 @@ class NeuralRanker(SelectionSystem):
             else:
                 self._count_words(texts, data, lesson.seed)
             if lesson.dev is not None:
-                few = lesson.dev.examples.head(self.settings.dev_examples)
-                dev = draw_lists(msgspec.structs.replace(lesson.dev, examples=few), lesson.seed)
-                arrays |= task_arrays("dev", dev, texts)
+                few = first_lists(lesson.dev, self.settings.dev_examples)
+                arrays |= task_arrays("dev", draw_lists(few, lesson.seed), texts)
             training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
         if lesson.teacher is not None:
             training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))

@@ -73,7 +73,18 @@ def draw_lists(task: SelectionTask, seed: int, count: int = _LISTED) -> Selectio
         drawn = rng.choice(size, min(count, size), replace=False)
         others = drawn[~np.isin(drawn, kept)][: max(0, count - len(kept))]
         lists.append(np.union1d(kept, others))
-    used = np.unique(np.concatenate(lists))
+    return _listing(task, lists)
+
+
+def first_lists(task: SelectionTask, count: int) -> SelectionTask:
+    """Return a task's first examples with what they choose from; a pool stays whole."""
+    few = msgspec.structs.replace(task, examples=task.examples.head(count))
+    return few if pools(few) else _listing(few, few.examples["options"].to_list())
+
+
+def _listing(task: SelectionTask, lists: Sequence[Any]) -> SelectionTask:
+    """Return the task with a list of options, by row, for each example, and without options that are in none."""
+    used = np.unique(np.concatenate(lists)).astype(np.intp)
 
     def renumbered(rows: Iterable[Any]) -> pl.Series:
         return pl.Series([np.searchsorted(used, few).tolist() for few in rows], dtype=pl.List(pl.UInt32))

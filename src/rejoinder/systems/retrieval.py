@@ -191,13 +191,11 @@ class Bm25(WordSystem):
 
 def said_already(turns: Turns, options: pl.Series, pairs: Pairs) -> NDArray[np.bool_]:
     """Say which options repeat a turn of their context word for word."""
-    said: list[set[str]] = [set() for _ in range(turns.examples)]
-    for number, turn in zip(turns.example.tolist(), turns.texts, strict=True):
-        said[number].add(turn.strip().lower())
     used, place = np.unique(pairs.row, return_inverse=True)
-    option = [text.strip().lower() for text in options.gather(used).to_list()]
-    asked = zip(pairs.example.tolist(), place.tolist(), strict=True)
-    return np.fromiter((option[text] in said[number] for number, text in asked), bool, len(place))
+    texts = [text.strip().lower() for text in (*options.gather(used).to_list(), *turns.texts)]
+    distinct, number = number_texts(texts)
+    said = turns.example * len(distinct) + number[len(used) :]
+    return np.isin(pairs.example * len(distinct) + number[: len(used)][place], said)
 
 
 def _count_each_once(texts: list[str], stem: int) -> Matrix:

@@ -77,7 +77,10 @@ def strengths(run: SelectionRun, scale: float) -> Floats:
 
 
 def fuse_ranks(runs: Sequence[SelectionRun], constant: float = 60.0) -> SelectionRun:
-    """Sum 1 / (60 + rank) over the runs (reciprocal rank fusion: Cormack, Clarke and Büttcher 2009)."""
+    """Sum 1 / (60 + rank) over the runs (reciprocal rank fusion: Cormack, Clarke and Büttcher 2009).
+
+    What a run has not is ranked just below what it has; the paper, whose runs have all, does not say.
+    """
     table = align(runs, [1.0] * len(runs))
     total = pl.sum_horizontal(1 / (constant + pl.col(f"rank_{number}")) for number in range(len(runs)))
     return _sorted("ranks", table.select("example", "option", score=total))

@@ -1,7 +1,7 @@
 """From texts to tokens: a vocabulary of words that is counted, or the one of a pretrained encoder."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -139,18 +139,24 @@ class PretrainedVocabulary:
 
     def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
-        found = self._numbers(texts)
-        offsets = np.cumsum([0, *map(len, found)])
-        return TokenNumbers(np.fromiter(chain(*found), np.int32, int(offsets[-1])), offsets)
+        lengths: list[int] = []
 
-    def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
+        def numbers() -> Iterator[int]:
+            for found in self._numbers(texts):
+                lengths.append(len(found))
+                yield from found
+
+        tokens = np.fromiter(numbers(), np.int32)
+        return TokenNumbers(tokens, np.cumsum([0, *lengths]))
+
+    def _numbers(self, texts: Sequence[str]) -> Iterable[list[int]]:
         if not self.tokenizer.is_fast:
             found: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
             return found
         quick = self.tokenizer.backend_tokenizer  # asked directly: transformers makes an object of each text
         quick.no_truncation()
         quick.no_padding()
-        return list(token_numbers(quick, texts))
+        return token_numbers(quick, texts)
 
 
 def load_vocabulary(folder: Path) -> Vocabulary:

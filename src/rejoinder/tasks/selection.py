@@ -91,17 +91,23 @@ class SelectionTask(msgspec.Struct, frozen=True):
         """Return what a run on this task is scored against."""
         if self.examples["correct"].null_count():
             raise ValueError("this task has no answers to score against")
-        no_own = self.examples["options"].null_count() == self.examples.height
-        offered = self.options.height if no_own else self.shared
         counts = self.examples.select(
             pl.col("turns").list.len().alias("turns"), pl.col("correct").list.len().alias("answers")
         )
-        return SelectionTruth(
-            ids=self.examples["id"],
+        return msgspec.structs.replace(
+            self.offer(),
             correct=self._pairs("correct").with_columns(pl.col("option").fill_null(NONE)),
+            groups=counts if self.groups is None else counts.hstack(self.groups),
+        )
+
+    def offer(self) -> SelectionTruth:
+        """Return what a run on this task may choose from, and no answers."""
+        no_own = self.examples["options"].null_count() == self.examples.height
+        offered = self.options.height if no_own else self.shared
+        return msgspec.structs.replace(
+            self.unanswered(),
             options=None if no_own else self._pairs("options"),
             pool=self.options["id"][:offered] if offered else None,
-            groups=counts if self.groups is None else counts.hstack(self.groups),
         )
 
     def unanswered(self) -> SelectionTruth:
@@ -144,6 +150,7 @@ def load_selection_task(folder: Path) -> SelectionTask:
             raise BadInputError(path, f"expected the columns {dict(schema)}, found {dict(tables[name].schema)}")
         _refuse(path, tables[name]["id"].is_null() | (tables[name]["id"] == ""), "id", "is empty")
     _refuse(folder / "options.parquet", tables["options"]["text"].is_null(), "text", "is missing")
+    _refuse(folder / "options.parquet", tables["options"]["id"] == NONE, "id", f"is {NONE}, which means no option")
     more = {name: folder / f"{name}.parquet" for name in ("profiles", "groups")}
     found = {name: read_parquet(path) for name, path in more.items() if path.is_file()}
     task = SelectionTask(**tables, **found, knowledge=_knowledge(folder))
@@ -187,6 +194,8 @@ def _check_examples(path: Path, task: SelectionTask) -> None:
         own = task._pairs("options").drop_nulls()
         named_twice = examples.with_row_index()["index"].is_in(own.filter(own.is_duplicated())["example"].implode())
         _refuse(path, named_twice, "options", "holds two options of one id")
+    shared = pl.col("options").list.eval(pl.element() < task.shared).list.any()
+    _refuse(path, examples.select(shared).to_series(), "options", "holds an option that is shared")
     others = pl.col("correct").list.set_difference("options")
     other = others.list.eval(pl.element() >= task.shared).list.any()
     _refuse(path, examples.select(other).to_series(), "correct", "is not among the options")
