@@ -79,7 +79,10 @@ def test_what_parts_need_is_said_before_any_is_trained(cli, tmp_path, save):
         ((), "stacking learns its weights on dev"),
         (("--dev", tmp_path / "blank"), "blank: has no answers to choose by"),
         (("--dev", tmp_path / "none"), "none: has no answers to choose by"),
-        (("--dev", tmp_path / "some"), f"some: {task.examples['id'][1]}: correct: has no answer, unlike others"),
+        (
+            ("--dev", tmp_path / "some"),
+            f"some: example {task.examples['id'][1]}: correct: has no answer, unlike others",
+        ),
     ):
         code, _, err = cli(*arguments, *more)
         assert (code, message in err) == (2, True), err

@@ -119,6 +119,9 @@ def test_rounded_shares_are_shares():
 
 def test_shares_are_taken_by_their_logarithm_and_cosines_of_short_lists_are_not():
     shares = run_of([{"a": 0.9, "b": 0.09, "c": 0.01}] * 3)
+    huge = SelectionRun("huge", shares.choices.with_columns(score=pl.col("score") * -1e300))
+    with pytest.raises(UserError, match=r"huge: -9e\+299 is too large a score to be weighed beside others"):
+        scale_of(huge)
     assert strengths(shares, scale_of(shares)).tolist() == pytest.approx(np.log([0.9, 0.09, 0.01] * 3))
     cosines = run_of([{"a": 0.3, "b": 0.1, "c": 0.0}, {"a": 0.7, "b": 0.1, "c": 0.0}, {"a": 0.2, "b": 0.1, "c": 0.0}])
     assert strengths(cosines, scale_of(cosines)) == pytest.approx(

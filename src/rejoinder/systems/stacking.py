@@ -17,6 +17,8 @@ Rows = NDArray[np.intp]
 _LEAST = 1e-9
 _AT_ONCE = 1000
 """Examples whose options are joined together: what that needs is ten times as large as the result."""
+_MOST = 1e100
+"""Scores beyond it have squares that are no numbers."""
 _OVER = 5e-3
 """How far a hundred shares that were rounded to four digits may be above their whole."""
 _UNDER = 0.5
@@ -65,6 +67,10 @@ def mean_rank() -> pl.Expr:
 def scale_of(run: SelectionRun) -> float:
     """Return the spread of a run's scores; 0: they are shares of a whole, which are taken by their logarithm."""
     scores = run.choices["score"].to_numpy()
+    if np.abs(scores).max(initial=0) > _MOST:
+        raise UserError(
+            f"{run.name}: {scores[np.abs(scores).argmax()]} is too large a score to be weighed beside others"
+        )
     totals = run.choices.group_by("example").agg(pl.col("score").sum())["score"].to_numpy()
     shares = (scores >= 0).all() and (totals <= 1 + _OVER).all() and 2 * (totals > _UNDER).sum() >= len(totals)
     return 0.0 if shares else float(scores.std()) or 1.0
