@@ -1,6 +1,7 @@
 """What runs scored, example by example, kept in benchmarks/scores: a row that took a GPU is compared with later ones.
 
-A run that is made anew takes the place of what was kept of it; what was kept of other examples counts for nothing.
+A run that is made anew takes the place of what was kept of it. What was kept of other examples, or not by all measures,
+counts for nothing, but stays.
 """
 
 import datetime
@@ -34,16 +35,19 @@ def with_kept(
     Also returns when those others were measured.
     """
     table = pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema=_COLUMNS)
-    others = table.filter(pl.col("truth") == truth, pl.col("run").is_in(names), ~pl.col("run").is_in(found.runs))
+    remade = (pl.col("truth") == truth) & pl.col("run").is_in(found.runs)
     own = [
         (truth, run, datetime.date.today(), by.measure.name, values.tolist())
         for by in found.measures
         for run, values in zip(by.scores.runs, by.scores.values, strict=True)
         if run in names
     ]
-    whole = pl.concat([pl.DataFrame(own, schema=_COLUMNS, orient="row"), others]).sort("run", "measure")
+    whole = pl.concat([pl.DataFrame(own, schema=_COLUMNS, orient="row"), table.filter(~remade)])
     path.parent.mkdir(exist_ok=True)
-    whole.write_parquet(path, compression="zstd")
+    whole.sort("truth", "run", "measure").write_parquet(path, compression="zstd")
+    asked = {by.measure.name for by in found.measures}
+    others = table.filter(~remade, pl.col("truth") == truth, pl.col("run").is_in(names), pl.col("measure").is_in(asked))
+    others = others.filter(pl.col("measure").n_unique().over("run") == len(asked))
     if others.is_empty():
         return found, {}
     compared = compare([_joined(by.scores, others) for by in found.measures], found.title, settings)

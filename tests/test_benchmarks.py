@@ -55,6 +55,9 @@ def test_some_topics_leave_the_others_as_they_were() -> None:
     changed = to_markdown([first._replace(tables=[])], quick=False, page=page)
     assert "| 1 |" not in changed
     assert changed.partition("## B")[2] == page.partition("## B")[2]
+    in_part = to_markdown([first._replace(title="A: in part")], quick=False, page=page)
+    assert re.findall("^## (.*)", in_part, re.MULTILINE) == ["A", "A: in part", "B"]
+    assert to_markdown([first], quick=False, page=in_part) == page
 
 
 def test_an_unknown_topic() -> None:

@@ -37,6 +37,11 @@ def test_kept_runs_are_compared_with_new_ones(tmp_path):
     assert pl.read_parquet(path)["run"].unique().sort().to_list() == ["a", "b", "c"]
     other = compared(c=[0, 1, 1])
     assert kept.with_kept(other, "another truth", path, ["a", "b", "c"], SETTINGS) == (other, {})
+    table = pl.read_parquet(path)
+    assert table["truth"].unique().sort().to_list() == ["another truth", "truth"]  # none was lost
+    table.filter((pl.col("run") != "a") | (pl.col("measure") != "R@10")).write_parquet(path)
+    found, _ = kept.with_kept(later, "truth", path, ["a", "b", "c"], SETTINGS)
+    assert found.runs == ("b", "c")  # `a` is not known by all measures
 
 
 def test_records_are_kept_by_name(tmp_path):

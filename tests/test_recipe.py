@@ -73,6 +73,7 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
         ("neural-judge", {"training": {"rate": -1.0}}, ".training: rate is -1.0; expected 0 or more"),
         ("neural-judge", {"training": {"warmup": 2.0}}, ".training: warmup is 2.0; expected 0 to 1"),
         ("cascade", {"rankers": ["bm25"]}, ".rankers: expected `object`, got `array`"),
+        ("cascade", {"rankers": {20: "bm25"}}, ".rankers: expected `str`, got `int`"),
         ("cascade", {"rankers": {"bm25": 1}}, ": rankers: bm25 is to rank 1; expected 2 or more"),
         (
             "cascade",
@@ -101,7 +102,7 @@ def test_what_is_no_yaml_is_said_so(save, complaint):
             {"stages": [{"loss": "binary", "negatives": 5}]},
             ".stages[0]: loss is binary, which takes one wrong reply of the batch; expected no negatives",
         ),
-        ("bm25", {"k1": float("inf")}, ": k1 is inf; expected 0 or more"),
+        ("bm25", {"k1": float("inf")}, ": k1 is inf; expected a finite number, 0 or more"),
         ("ensemble", {"members": []}, ": members are none; expected one or more"),
         (
             "neural-ranker",

@@ -14,7 +14,8 @@ def expect_least(settings: object, **least: float) -> None:
     """Refuse settings that are less than the least that makes sense, or beyond all numbers."""
     for name, value in least.items():
         if not value <= getattr(settings, name) < math.inf:
-            raise ValueError(f"{name} is {getattr(settings, name)}; expected {value} or more")
+            finite = "" if math.isfinite(getattr(settings, name)) else "a finite number, "
+            raise ValueError(f"{name} is {getattr(settings, name)}; expected {finite}{value} or more")
 
 
 def expect_share(settings: object, *names: str) -> None:

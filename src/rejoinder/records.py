@@ -150,7 +150,8 @@ def _split(path: Path, content: mmap.mmap | bytes) -> list[msgspec.Raw]:
 def invalid(path: Path, record: str | None, error: msgspec.ValidationError, within: str = "") -> BadInputError:
     """Turn «Expected `float`, got `str` - at `$.a[0].b`» into a problem with a field, of all or within another."""
     problem, _, place = str(error).partition(" - at ")
-    field = (within + place.strip("`").removeprefix("$")).removeprefix(".") or None
+    place = place.removeprefix("`key` in ").strip("`").removeprefix("$")
+    field = (within + place).removeprefix(".") or None
     return BadInputError(path, problem[:1].lower() + problem[1:], record, field)
 
 

@@ -159,6 +159,18 @@ def test_poly_asks_what_codes_found_as_in_the_paper(scale):
         torch.testing.assert_close(scores[row, row], expected)
 
 
+def test_codes_that_cancel_each_other_score_no_more_than_others():
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(kind="bag", embedding=384), match="poly", codes=2, scale=20.0)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    direction = torch.nn.functional.normalize(torch.randn(384), dim=0)
+    replies = torch.randn(50, 384)
+    replies = torch.nn.functional.normalize(replies - (replies @ direction).unsqueeze(1) * direction, dim=1)
+    for noise in (1e-2, 1e-4, 0.0):
+        codes = torch.stack([direction, -direction]) + noise * torch.randn(2, 384)
+        assert network.compare(codes.unsqueeze(0), replies).abs().max() < 20
+
+
 def test_late_sums_the_likest_tokens_by_weight():
     torch.manual_seed(0)
     settings = MatchSettings(encoder=EncoderSettings(kind="bag", embedding=8), match="late", scale=3.0)

@@ -191,6 +191,26 @@ class Overlooking(Noisy):
 def test_an_answer_that_was_not_found_is_not_taken_for_none():
     for without in (0.1, 0.4):
         dev, test = task_of(1000, seed=1, without=without), task_of(1000, seed=2, without=without)
-        found = of_none(trained(dev, ranker=Overlooking).predict(test), test.truth())
+        system = trained(dev, ranker=Overlooking)
+        answered = dev.examples["correct"].list.len() > 0
+        unfound = int(answered.gather_every(3).sum())
+        assert system.notes == [
+            f"the ranker did not find the answers of {unfound} of dev's {answered.sum()} that have one"
+        ]
+        found = of_none(system.predict(test), test.truth())
         assert found.confidence.mean() == pytest.approx(without, abs=0.05)
         assert calibration_error(found) < 0.1
+
+
+class Blind(Noisy):
+    """Finds no right option at all."""
+
+    def predict(self, task, watch=unwatched):
+        run = super().predict(task)
+        right = task.examples["correct"].list.first().fill_null(10**6).gather(run.choices["example"])
+        return SelectionRun("blind", run.choices.filter(pl.col("option") != "text " + right.cast(pl.String)))
+
+
+def test_a_ranker_that_finds_nothing_teaches_nothing():
+    with pytest.raises(UserError, match="found the right option of no example of dev"):
+        trained(task_of(60, seed=1, without=0.2), ranker=Blind)

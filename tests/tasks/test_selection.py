@@ -99,6 +99,8 @@ def test_what_may_be_chosen_without_the_answers():
     offer = make_task(correct=[None, None]).offer()
     assert offer.options.rows() == [(0, "A"), (0, "B"), (1, "B"), (1, "C")]
     assert offer.correct.is_empty()
+    mixed = make_task(options=[[0, 1], None]).offer()
+    assert (mixed.options, mixed.pool.to_list()) == (None, ["A", "B", "C"])
 
 
 def test_an_option_without_id_or_text(tmp_path, complaint):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,14 +53,17 @@ class RunFormat(StrEnum):
 @contextmanager
 def resumable() -> Iterator[None]:
     """Tell whoever interrupts long work, by Ctrl-C or as a batch system does, how it goes on."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ours = current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command goes on with what was kept", err=True)
         raise typer.Exit(130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 Pool = Annotated[

@@ -121,15 +121,18 @@ class Towers(nn.Module):
     def _compare_poly(self, contexts: Tensor, replies: Tensor) -> Tensor:
         """Return the products of replies with the means of contexts' codes, each reply weighing the codes its own way.
 
-        A mean is as long as the codes' products with each other say, so that none of the B x N has to be made.
+        A mean is as long as the codes' products with each other say, so that none of the B x N has to be made; of one
+        that is a thousandth as long as a code, rounding alone would be left.
         """
         agreement = replies @ contexts.transpose(1, 2)
         weights = torch.softmax(agreement * (replies.shape[-1] ** 0.5 if self.scale else 1), dim=-1)
         found = (weights * agreement).sum(-1)
         if not self.scale:
             return found
-        squares = (weights @ (contexts @ contexts.transpose(1, 2)) * weights).sum(-1)
-        return self.scale * found / squares.clamp(min=1e-24).sqrt()
+        together = contexts @ contexts.transpose(1, 2)
+        squares = (weights @ together * weights).sum(-1)
+        least = 1e-6 * together.diagonal(dim1=1, dim2=2).amax(1, keepdim=True) + 1e-24
+        return self.scale * found / squares.maximum(least).sqrt()
 
     def forward(self, context: Padded, reply: Padded) -> Tensor:
         """Score all replies of a batch for all its contexts: B x N."""

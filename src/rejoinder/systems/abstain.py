@@ -86,6 +86,13 @@ class Abstain(SelectionSystem):
         """Learn on dev, which has taught the ranker little: when to stop, or a few weights of its own."""
         assert lesson.dev is not None
         seen = self._see(lesson.dev, lesson.watch)
+        unfound = len(np.setdiff1d(seen.answered, seen.run.choices["example"].filter(seen.correct)))
+        if unfound and unfound == len(seen.answered):
+            raise UserError("the ranker found the right option of no example of dev: nothing can be learned")
+        if unfound:
+            self.notes.append(
+                f"the ranker did not find the answers of {unfound:,} of dev's {len(seen.answered):,} that have one"
+            )
         self.learned = _learn(seen, self.settings.share)
         if self.settings.precision is not None:
             threshold, answered = _choose_threshold(seen, self.settings)

@@ -42,8 +42,8 @@ Floats = NDArray[np.float64]
 _WEIGHTS, _INDEX = "weights.npz", "index"
 _FEATURES = 6
 """What is known of each candidate: by words, by meaning, and its looks."""
-_SEARCHES, _LISTS = 1_000, 10_000
-"""Examples whose candidates are held in memory together: what a pool is searched for, or lists, which share options."""
+_SEARCHES, _LISTS = 1_000, 4_000
+"""Examples whose candidates are held in memory together: those of a search, or lists, which may share options."""
 
 
 class Texts(msgspec.Struct, frozen=True):

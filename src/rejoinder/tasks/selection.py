@@ -101,12 +101,12 @@ class SelectionTask(msgspec.Struct, frozen=True):
         )
 
     def offer(self) -> SelectionTruth:
-        """Return what a run on this task may choose from, and no answers."""
-        no_own = self.examples["options"].null_count() == self.examples.height
-        offered = self.options.height if no_own else self.shared
+        """Return what a run on this task may choose from, and no answers; if not all have own options, from any."""
+        pooled = self.examples["options"].null_count() > 0
+        offered = self.options.height if pooled else self.shared
         return msgspec.structs.replace(
             self.unanswered(),
-            options=None if no_own else self._pairs("options"),
+            options=None if pooled else self._pairs("options"),
             pool=self.options["id"][:offered] if offered else None,
         )
 
