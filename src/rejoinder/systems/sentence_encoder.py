@@ -93,11 +93,13 @@ class SentenceEncoder(SelectionSystem):
     def _encode(self, texts: Sequence[str], cut: str, watch: Watch) -> Vectors:
         import torch
 
+        from rejoinder.nn.encoders import swift_encoder
+
         self._open()
         tokens = self._tokens(texts, cut)
         order = np.argsort([len(numbers) for numbers in tokens], kind="stable")
         found = np.empty((len(texts), self._model.config.hidden_size), dtype=np.float32)
-        with watch("encoding", len(texts)) as advance, torch.inference_mode():
+        with watch("encoding", len(texts)) as advance, torch.inference_mode(), swift_encoder(self._model.device):
             for start in range(0, len(order), self.settings.batch):
                 rows = order[start : start + self.settings.batch]
                 found[rows] = self._encode_batch([tokens[row] for row in rows])
