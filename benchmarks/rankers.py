@@ -45,10 +45,10 @@ def measure(quick: bool) -> Section:
         return Section("Rankers", [nothing])
     build_advising()
     compared = {key: _compare(*key) for key in WORDS}
-    missing = _missing(compared)
+    missing, speeds = _missing(compared), _speeds()
     tables = [_table(corpus, subtask, comparison) for (corpus, subtask), comparison in compared.items()]
-    tables = [*missing, *tables, *_training()]
-    return Section("Rankers: in part" if missing else "Rankers", tables, _goals(compared, whole=not missing))
+    tables = [*missing, *tables, *_training(speeds)]
+    return Section("Rankers: in part" if missing else "Rankers", tables, _goals(compared, speeds, whole=not missing))
 
 
 def _missing(compared: dict[tuple[str, int], Comparison]) -> list[Table]:
@@ -115,7 +115,7 @@ def _where_answered(corpus: str, comparison: Comparison) -> str:
     return f"DSTC7 of rankers that know no NONE, on the {answered.sum()} lists that hold a right option: {found}."
 
 
-def _training() -> list[Table]:
+def _training(speeds: list[dict[str, float]]) -> list[Table]:
     made = {path.parent.name: _summary(path) for path in (FOLDER / "models").glob("*/history.json")}
     models = kept.with_records(kept.FOLDER / "training.json", made)
     note = (
@@ -127,7 +127,6 @@ def _training() -> list[Table]:
         for name, its in sorted(models.items())
     ]
     found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
-    speeds = _speeds()
     if speeds:
         fast = [
             [name, str(timed["epochs"]), f"{timed[name]:,.0f}", f"{timed[name] / timed[PEER]:.2f}"]
@@ -161,11 +160,11 @@ def _speeds() -> list[dict[str, float]]:
     return list(kept.with_records(kept.FOLDER / SPEEDS, made).get("pairs a second", []))
 
 
-def _goals(compared: dict[tuple[str, int], Comparison], whole: bool) -> list[Goal]:
+def _goals(compared: dict[tuple[str, int], Comparison], speeds: list[dict[str, float]], whole: bool) -> list[Goal]:
     """Say which goals are met; what is to be reached by the best of all recipes can be told of all alone."""
     first, fourth, fifth = (compared["ubuntu", subtask] for subtask in (1, 4, 5))
     goals = _best_goals(first, compared["ubuntu", 2]) if whole else []
-    for timed in _speeds():
+    for timed in speeds:
         ratio = timed["rejoinder"] / timed[PEER]
         aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
         goals.append(Goal(aim, f"{ratio:.2f}", ratio >= 5))

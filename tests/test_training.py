@@ -311,3 +311,23 @@ def test_a_folder_where_nothing_was_prepared_is_named(tmp_path):
         found = subprocess.run([sys.executable, "-m", "rejoinder.training", *arguments], capture_output=True, text=True)
         assert found.returncode == code
         assert found.stderr.startswith(told)
+
+
+def test_an_interrupted_command_says_how_it_goes_on(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        training._main([str(tmp_path)])
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "interrupted; the same command goes on from the last check\n"
+
+
+def test_a_folder_of_another_version_is_named(work):
+    folder = work("other", Training())
+    described = json.loads((folder / training.LEARNER).read_text())
+    described["training"]["acumulate"] = 2
+    (folder / training.LEARNER).write_text(json.dumps(described))
+    with pytest.raises(UserError, match=r"learner.json: prepared by another version \(.*acumulate.*\); prepare"):
+        training.train(folder)

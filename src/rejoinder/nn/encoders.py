@@ -313,16 +313,14 @@ def _expect_rows(positions: nn.Embedding, asked: int) -> None:
 
 def swift(network: nn.Module, device: torch.device) -> torch.autocast:
     """Compute in half precision where that is faster: on a GPU, and with a pretrained encoder on a CPU made for it."""
-    return swift_encoder(device) if isinstance(network.encoder, Pretrained) else _halved(device, device.type == "cuda")
+    if device.type == "cuda" or isinstance(network.encoder, Pretrained):
+        return swift_encoder(device)
+    return torch.autocast(device.type, enabled=False)
 
 
 def swift_encoder(device: torch.device) -> torch.autocast:
     """Let a pretrained encoder compute in half precision where that is faster."""
-    return _halved(device, device.type == "cuda" or cpu_has_halves())
-
-
-def _halved(device: torch.device, half: bool) -> torch.autocast:
-    return torch.autocast(device.type, torch.bfloat16, enabled=half)
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" or cpu_has_halves())
 
 
 def cpu_has_halves() -> bool:
