@@ -243,6 +243,7 @@ class _Loop:
         if self.training.epochs and len(first) == 0:
             raise UserError("there is nothing to learn from: no example has an answer")
         self.steps = self.training.epochs * len(step_places(self.training, len(first)))
+        self.wrapped.train()
         where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
         with watch(f"training{where}", self.training.epochs * len(first)) as advance:
             advance(self.epoch * len(first) + self.place)
@@ -275,7 +276,6 @@ class _Loop:
 
     def _forward_backward(self, batch: Any, summed: int) -> Tensor:
         """Add the gradient of one of so many batches that are summed for a step."""
-        self.wrapped.train()
         with self.accelerator.autocast():
             loss = self.learner.loss(batch)
         self.accelerator.backward(loss / summed)
@@ -294,6 +294,7 @@ class _Loop:
         self.wrapped.eval()
         with torch.no_grad(), self.accelerator.autocast():
             score = self.learner.evaluate()
+        self.wrapped.train()
         if not math.isfinite(loss):
             raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
         record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": loss, "seconds": seconds}

@@ -27,8 +27,14 @@ def encoder(tmp_path: Any, request: Any) -> Any:
         max_position_embeddings=16,
     )
     config.save_pretrained(tmp_path)
+    return with_weights(Pretrained(EncoderSettings(kind="pretrained"), tmp_path)).eval()
+
+
+def with_weights(encoder: Any) -> Any:
+    """Draw the weights, which are otherwise read from a file."""
     torch.manual_seed(1)
-    return Pretrained(EncoderSettings(kind="pretrained"), tmp_path).eval()
+    encoder.model.init_weights()
+    return encoder
 
 
 def padded_batch(lengths: tuple[int, ...], seed: int) -> Any:
@@ -81,6 +87,7 @@ def test_contexts_and_replies_packed_together_score_as_apart(
     special = Special(pad=0, start=2, end=3, speakers=(4, 5))  # 1 is what MPNet counts as padding
     settings = MatchSettings(encoder=EncoderSettings(kind="pretrained"), match=match, codes=3)
     network = Towers(settings, special, 50, tmp_path).eval()
+    with_weights(network.encoder)
     context, reply = padded_batch((3, 7, 2), 1), padded_batch((4, 1, 4, 2), 2)
     with torch.no_grad():
         apart = network(context, reply)
@@ -123,7 +130,8 @@ def test_dropout_is_the_recipes_whatever_an_encoder_calls_it(tmp_path: Any) -> N
     config = transformers.DistilBertConfig(vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=32)
     assert config.dropout > 0
     config.save_pretrained(tmp_path)
-    encoder = Pretrained(EncoderSettings(kind="pretrained", path=str(tmp_path), dropout=0.0), tmp_path).train()
+    settings = EncoderSettings(kind="pretrained", path=str(tmp_path), dropout=0.0)
+    encoder = with_weights(Pretrained(settings, tmp_path)).train()
     tokens = torch.arange(1, 9).view(2, 4)
     mask = torch.ones_like(tokens, dtype=torch.bool)
     assert torch.equal(encoder(tokens, mask), encoder(tokens, mask))

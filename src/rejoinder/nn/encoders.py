@@ -209,6 +209,7 @@ class Pretrained(nn.Module):
     def __init__(self, settings: EncoderSettings, configuration: Path) -> None:
         super().__init__()
         from transformers import AutoConfig, AutoModel
+        from transformers.initialization import no_init_weights
 
         config: Any = AutoConfig.from_pretrained(configuration)
         for name in ("hidden_dropout_prob", "dropout"):  # as BERT and as DistilBERT call it
@@ -218,7 +219,8 @@ class Pretrained(nn.Module):
             if hasattr(config, name):
                 setattr(config, name, 0.0)  # read without padding there is none, nor in the fast attention of CPUs
         self.packs = config.model_type in ("bert", "mpnet")
-        self.model = AutoModel.from_config(config, dtype=torch.float32)  # some are kept in half precision
+        with no_init_weights():  # which would take longer than reading them
+            self.model = AutoModel.from_config(config, dtype=torch.float32)  # some are kept in half precision
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None  # nobody asks it
         self.size: int = config.hidden_size
@@ -235,7 +237,7 @@ class Pretrained(nn.Module):
             weights = dict(self.named_parameters())
             halves = dict(zip(weights, packing.Halves.apply(half, *weights.values()), strict=True))
             with torch.autocast("cuda", enabled=False):
-                states: Tensor = torch.func.functional_call(self, halves, (tokens, mask, parts))
+                states: Tensor = torch.func.functional_call(self, halves, (tokens, mask, parts), tie_weights=False)
             return states.float()
         parts = parts if self.tells_parts else None
         if self.packs_now(tokens):

@@ -1,7 +1,7 @@
 """From texts to tokens: a vocabulary of words that is counted, or the one of a pretrained encoder."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -139,15 +139,9 @@ class PretrainedVocabulary:
 
     def tokenise(self, texts: Sequence[str]) -> TokenNumbers:
         """Return the tokens of texts."""
-        lengths: list[int] = []
-
-        def numbers() -> Iterator[int]:
-            for found in self._numbers(texts):
-                lengths.append(len(found))
-                yield from found
-
-        tokens = np.fromiter(numbers(), np.int32)
-        return TokenNumbers(tokens, np.cumsum([0, *lengths]))
+        rows = [np.array(found, dtype=np.int32) for found in self._numbers(texts)]
+        tokens = np.concatenate([np.zeros(0, dtype=np.int32), *rows])
+        return TokenNumbers(tokens, np.cumsum([0, *map(len, rows)]))
 
     def _numbers(self, texts: Sequence[str]) -> Iterable[list[int]]:
         if not self.tokenizer.is_fast:
