@@ -245,6 +245,12 @@ def test_nothing_to_learn_from_is_said_so(work, monkeypatch):
         train(work("a", SETTINGS))
 
 
+def test_fewer_batches_than_processes_are_said_so(work, monkeypatch):
+    monkeypatch.setattr("rejoinder.training._Plain.num_processes", 9)
+    with pytest.raises(UserError, match="fewer batches than processes, 9"):
+        train(work("a", SETTINGS))
+
+
 def test_changed_settings_start_anew_and_the_same_go_on(work):
     folder = work("a", SETTINGS)
     train(folder)

@@ -193,7 +193,9 @@ def accelerator(precision: str) -> Any:
     if not torch.cuda.is_available() and not distributed:
         return _Plain()
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 
+    AcceleratorState._reset_state()  # of an earlier training in this process, perhaps in another precision
     gpu = torch.cuda.is_available()
     half = precision == "bf16" or (precision == "auto" and gpu and torch.cuda.is_bf16_supported())
     return Accelerator(cpu=not gpu, mixed_precision="bf16" if half else "no")
@@ -231,6 +233,8 @@ class _Loop:
         self.network = self.learner.network.to(self.accelerator.device)
         self.optimizer = _optimizer(self.network, training)
         self.wrapped, self.optimizer = self.accelerator.prepare(self.network, self.optimizer)
+        if self.accelerator.process_index:
+            torch.manual_seed(seed + self.accelerator.process_index)  # each draws its own negatives
         self.learner.network = self.wrapped
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
@@ -241,6 +245,10 @@ class _Loop:
         self._resume()
         first = self._batches(0)
         if self.training.epochs and len(first) == 0:
+            if self.learner.batches(0):
+                raise UserError(
+                    f"there are fewer batches than processes, {self.accelerator.num_processes}: set `batch` lower"
+                )
             raise UserError("there is nothing to learn from: no example has an answer")
         self.steps = self.training.epochs * len(step_places(self.training, len(first)))
         self.wrapped.train()
@@ -293,7 +301,7 @@ class _Loop:
     def _check(self, loss: float, seconds: float) -> None:
         self.wrapped.eval()
         with torch.no_grad(), self.accelerator.autocast():
-            score = self.learner.evaluate()
+            score = self._of_all(self.learner.evaluate())[0]  # all stop when the first would
         self.wrapped.train()
         if not math.isfinite(loss):
             raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
@@ -304,9 +312,20 @@ class _Loop:
         if score is None or score >= max(entry["dev"] for entry in self.history):
             state = self.accelerator.unwrap_model(self.wrapped).state_dict()
             self.best = {name: value.detach().to("cpu", copy=True) for name, value in state.items()}
+        cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+        random = self._of_all((torch.get_rng_state(), cuda))
         if self.accelerator.is_main_process:
-            self._save()
+            self._save(random)
         self.accelerator.wait_for_everyone()
+
+    def _of_all(self, own: Any) -> list[Any]:
+        """Return what each process has."""
+        if self.accelerator.num_processes == 1:
+            return [own]
+        from accelerate.utils import gather_object
+
+        found: list[Any] = gather_object([own])
+        return found
 
     def _exhausted(self) -> bool:
         scores = [entry["dev"] for entry in self.history if "dev" in entry]
@@ -320,15 +339,14 @@ class _Loop:
         last = self.history[-1]
         return f"loss {last['loss']:.4f}" + (f", dev {last['dev']:.4f}" if "dev" in last else "")
 
-    def _save(self) -> None:
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    def _save(self, random: list[Any]) -> None:
         state = {
             "network": self.accelerator.unwrap_model(self.wrapped).state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "place": (self.epoch, self.place, self.step),
             "history": self.history,
             "best": self.best,
-            "random": (torch.get_rng_state(), cuda),
+            "random": random,
         }
         temporary = self.work / f".{_CHECKPOINT}"
         torch.save(state, temporary)
@@ -341,19 +359,25 @@ class _Loop:
         try:
             self._restore(torch.load(path, map_location="cpu", weights_only=True))
         except Exception as error:  # torch has many of its own, and long ones
-            if is_out_of_memory(error):
+            if is_out_of_memory(error) or isinstance(error, UserError):
                 raise
             raise UserError(f"{path}: not a checkpoint of this training; remove it to start anew") from None
 
     def _restore(self, state: dict[str, Any]) -> None:
+        processes = len(state["random"])
+        if processes != self.accelerator.num_processes:
+            raise UserError(
+                f"{self.work / _CHECKPOINT}: this training was begun by {processes} at once, and "
+                f"{self.accelerator.num_processes} cannot go on with it: launch as many, or remove it to start anew"
+            )
         self.accelerator.unwrap_model(self.wrapped).load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.place, self.step = state["place"]
         self.history, self.best = state["history"], state["best"]
-        processor, cuda = state["random"]
+        processor, cuda = state["random"][self.accelerator.process_index]
         torch.set_rng_state(processor)
-        if cuda and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(cuda)
+        if cuda is not None and torch.cuda.is_available():
+            torch.cuda.set_rng_state(cuda)
 
     def _finish(self) -> None:
         (self.work / HISTORY).write_text(json.dumps(self.history))
@@ -385,7 +409,7 @@ def rate_factor(training: Training, step: int, steps: int) -> float:
 
 def _optimizer(network: nn.Module, training: Training) -> torch.optim.Optimizer:
     if training.optimizer == "adagrad":
-        return RowAdagrad(network.parameters(), training.rate)
+        return RowAdagrad(network.parameters(), training.rate, getattr(network, "longest", math.inf))
     decayed = _decayed(network, training.weight_decay)
     return torch.optim.AdamW(decayed, lr=training.rate, fused=torch.cuda.is_available())
 

@@ -58,6 +58,17 @@ def test_several_replies_to_a_context_are_scored_as_one_by_one(match):
     torch.testing.assert_close(network(CONTEXTS, replies), network(repeated, replies))
 
 
+@pytest.mark.parametrize("match", ["esim", "cross"])
+def test_scores_are_not_rounded_to_half_precision(match):
+    torch.manual_seed(0)
+    settings = MatchSettings(encoder=EncoderSettings(embedding=8, hidden=8), match=match)
+    network = make_matcher(settings, SPECIAL, 20, NOWHERE).eval()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        scores = network(CONTEXTS, REPLIES)
+    assert scores.dtype == torch.float32
+    assert (scores != scores.bfloat16()).all()
+
+
 def test_esim_is_as_its_paper_has_it():
     """Chen et al. (2017), sections 3.2 and 3.3, step by step, but for scaled products; then the turns are weighed."""
     torch.manual_seed(0)

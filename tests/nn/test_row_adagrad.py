@@ -31,6 +31,15 @@ def test_a_row_keeps_the_direction_of_its_gradient():
     torch.testing.assert_close(table.detach(), torch.tensor([[0, 0], [-0.5 * 3 / root, -0.5 * 4 / root], [0, 0]]))
 
 
+def test_no_row_becomes_longer_than_it_may():
+    table = torch.nn.Parameter(torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.3, 0.4]]))
+    table.grad = torch.sparse_coo_tensor([[1, 2]], [[-3.0, -4.0], [1.0, 0.0]], (3, 2), check_invariants=True)
+    RowAdagrad([table], 2.0, longest=1.0).step()
+    torch.testing.assert_close(table[0].detach(), torch.tensor([3.0, 4.0]))  # nothing has changed it
+    torch.testing.assert_close(table[1].detach(), torch.tensor([0.6, 0.8]), rtol=0, atol=1e-6)
+    assert table[2].norm().item() == pytest.approx(1)
+
+
 def test_it_is_for_tables_alone():
     layer = torch.nn.Linear(2, 1)
     layer(torch.ones(1, 2)).sum().backward()

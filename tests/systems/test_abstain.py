@@ -22,11 +22,14 @@ OPTIONS = 20
 class Noisy(SelectionSystem):
     """Scores the right option higher, but for noise: where there is none, no score stands out."""
 
+    strength = 3.5
+
     def predict(self, task, watch=unwatched):
         rng = np.random.default_rng(task.examples.height)
         pairs = offered(task)
-        right = task.examples["correct"].list.first().fill_null(10**6).to_numpy()
-        return to_run(task, "noisy", pairs, 3.5 * (right[pairs.example] == pairs.row) + rng.normal(size=len(pairs.row)))
+        asked_for = task.examples["turns"].list.last().struct.field("text").gather(pairs.example)
+        told = self.strength * (asked_for == task.options["text"].gather(pairs.row)).to_numpy()
+        return to_run(task, "noisy", pairs, told + rng.normal(size=len(pairs.row)))
 
 
 class Shares(Noisy):
@@ -48,14 +51,20 @@ class Mistaken(Noisy):
         )
 
 
-def task_of(examples, seed, without=0.2):
+class Weak(Noisy):
+    """Knows little."""
+
+    strength = 0.5
+
+
+def task_of(examples, seed, without=0.2, size=OPTIONS):
     rng = np.random.default_rng(seed)
-    options = [rng.choice(100, OPTIONS, replace=False).tolist() for _ in range(examples)]
+    options = [rng.choice(100, size, replace=False).tolist() for _ in range(examples)]
     correct = [[] if rng.random() < without else [own[0]] for own in options]
     table = pl.DataFrame(
         {
             "id": [str(number) for number in range(examples)],
-            "turns": [[{"speaker": "a", "text": "hello"}]] * examples,
+            "turns": [[{"speaker": "a", "text": f"text {own[0]}" if own else "hello"}] for own in correct],
             "options": options,
             "correct": correct,
         },
@@ -90,6 +99,14 @@ def test_none_takes_its_place_by_its_probability(asked):
 def test_a_ranker_that_shares_one_whole_among_its_options_is_as_well_calibrated(asked, without):
     run = trained(task_of(1000, seed=1, without=without), ranker=Shares).predict(asked)
     assert calibration_error(of_none(run, asked.truth())) < 0.03
+
+
+@pytest.mark.parametrize("without", [0.0, 0.2])
+@pytest.mark.parametrize(("size", "ranker"), [(5, Noisy), (5, Weak), (20, Weak), (100, Weak)])
+def test_how_long_a_list_is_tells_nothing_of_none(size, ranker, without):
+    run = trained(task_of(1000, seed=1, without=without, size=size), ranker=ranker)
+    often = task_of(3001, seed=2, size=size)
+    assert calibration_error(of_none(run.predict(often), often.truth())) < 0.05
 
 
 def test_abstaining_scores_better_than_always_answering(asked):

@@ -264,10 +264,9 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
         save_arrays(tmp_path, {name: np.array(values), f"{name}_starts": np.array(starts)})
     settings = {"symbols": 3, "dimension": 2, "dictionaries": 2, "margin": 0.5, "negatives": 2, "batch": 2}
     learner = EmbeddingLearner(settings, tmp_path, 0, torch.device("cpu"))
-    said, replied = np.array([[1, 0], [0, 0.8], [0.5, 0.5]]), np.array([[0.5, 0], [0, 3], [0.6, 0.6]])
+    said, replied = np.array([[1, 0], [0, 0.8], [0.5, 0.5]]), np.array([[0.5, 0], [0, 1], [0.6, 0.6]])
     learner.network.said.weight.data = torch.tensor(said)
     learner.network.replied.weight.data = torch.tensor(replied)
-    replied[1] = [0, 1]  # no vector is longer than 1
     contexts = np.array([(said[0] + said[1]) / np.sqrt(2), said[2]])
     scores = contexts @ replied.T
     rivals = max(scores[0, 1], scores[0, 2]), scores[1, 2]  # option 1 is correct for the second
@@ -278,6 +277,10 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
     assert learner.evaluate() == pytest.approx(np.mean([1 / (1 + rank) for rank in ranks]))
     everything = learner.loss(np.array([0, 0, 0, 0]))  # nothing wrong was drawn
     assert everything.item() == 0
+    learner.network.replied.weight.data.zero_()  # of equals the one listed first is above
+    assert learner.evaluate() == pytest.approx((1 + 1 / 2) / 2)
+    save_arrays(tmp_path, {"correct": np.zeros(0, int), "correct_starts": np.zeros(3, int)})
+    assert EmbeddingLearner(settings, tmp_path, 0, torch.device("cpu")).batches(0) == []
 
 
 def test_entities_that_share_a_symbol_have_one_of_their_own():

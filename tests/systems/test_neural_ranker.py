@@ -157,28 +157,35 @@ def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp
     assert not (tmp_path / "model").exists()
 
 
-def test_hard_negatives_are_the_likeliest_of_those_drawn_and_never_right(tasks, tmp_path):
-    from rejoinder.training import train
+def test_hard_negatives_are_the_likeliest_of_those_drawn_each_once_and_never_right(tasks, tmp_path):
+    from rejoinder.training import WEIGHTS, load_weights, train
 
-    hard = {"negatives": 3, "hard": 1.0, "drawn": 12}
+    hard = {"negatives": 3, "hard": 1.0, "drawn": 200}  # of lists of five: all of them
     stages = [
         {"network": {"encoder": ENCODER}, "training": TRAINING},
-        {"network": {"encoder": ENCODER, "match": "cross"}, "training": TRAINING, **hard},
+        {"network": {"encoder": ENCODER, "match": "cross", "context": 4}, "training": TRAINING, **hard},
     ]
     made = Recipe(about="two stages", system="neural-ranker", settings={"stages": stages}, name="two")
     with pytest.raises(Prepared) as prepared:
         trained(tasks, made, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
     towers, cross = map(Path, str(prepared.value).split())
     train(towers)
-    learner = Ranking(json.loads((cross / "learner.json").read_text())["settings"], cross, 0, torch.device("cpu"))
+    described = [json.loads((folder / "learner.json").read_text())["settings"] for folder in (towers, cross)]
+    miner, learner = (
+        Ranking(settings, folder, 0, torch.device("cpu"))
+        for settings, folder in zip(described, (towers, cross), strict=True)
+    )
+    load_weights(miner.network, towers / WEIGHTS)
     rows = torch.arange(20)
-    wrong, drawn = learner._wrong(rows), learner._any(rows, 200)
+    wrong = learner._wrong(rows)
     assert wrong.shape == (20, 3)
-    assert not learner.train.is_correct(rows, wrong).any()
-    assert learner.likeness is not None
-    likely, usual = learner.likeness(rows, wrong), learner.likeness(rows, drawn)
-    others = usual.masked_fill(learner.train.is_correct(rows, drawn), float("nan")).nanmean(1)
-    assert (likely.mean(1) > others).all()
+    scores = miner.train.scores(miner.network)  # read as far as the miner reads, not the network that it is for
+    for row in rows.tolist():
+        own = slice(miner.train.option_bounds[row], miner.train.option_bounds[row + 1])
+        right = miner.train.correct[miner.train.correct_bounds[row] : miner.train.correct_bounds[row + 1]].tolist()
+        ranked = miner.train.options[own][scores[own].argsort(descending=True)].tolist()
+        likeliest = list(dict.fromkeys(option for option in ranked if option not in right))
+        assert wrong[row].tolist() == likeliest[:3]
 
 
 def prepared_learner(tmp_path, task, made):
@@ -257,24 +264,24 @@ def test_dev_may_have_a_pool(tasks, tmp_path):
     assert {check["device"] for check in checks} == {"CPU"}
 
 
+def launched(folders, *start):
+    """Train folders by two processes that are started so."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *start, *folders]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
+
+
 def test_several_processes_train_stage_after_stage(tasks, tmp_path):
     pytest.importorskip("accelerate")
-    stage = recipe("dot").settings["stages"][0] | {"training": TRAINING | {"epochs": 3}}
-    made = msgspec.structs.replace(recipe("dot"), settings={"stages": [stage, stage]})
+    training = TRAINING | {"epochs": 3}
+    stages = [
+        recipe("dot").settings["stages"][0] | {"training": training | {"precision": precision}}
+        for precision in ("full", "bf16")
+    ]
+    made = msgspec.structs.replace(recipe("dot"), settings={"stages": stages})
     with pytest.raises(Prepared) as prepared:
         trained(tasks, made, tmp_path / "model", work=tmp_path / "work", prepare_only=True)
     folders = str(prepared.value).split()
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "rejoinder.training",
-        *folders,
-    ]
-    found = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
+    found = launched(folders, "-m", "rejoinder.training")
     assert found.returncode == 0, found.stderr
     batches = math.ceil(tasks["train"][1].examples.height / TRAINING["batch"])
     for folder in folders:
@@ -282,6 +289,43 @@ def test_several_processes_train_stage_after_stage(tasks, tmp_path):
         assert steps == [batches // 2 * (epoch + 1) for epoch in range(3)]
     trained(tasks, made, tmp_path / "model", work=tmp_path / "work")
     assert (tmp_path / "model" / "weights.safetensors").is_file()
+
+
+INTERRUPTED = """
+import sys
+from rejoinder import training
+
+check = training._Loop._check
+
+def check_once(loop, *given):
+    if loop.history:
+        raise KeyboardInterrupt
+    check(loop, *given)
+
+training._Loop._check = check_once
+training._main(sys.argv[1:])
+"""
+
+
+def test_several_processes_go_on_as_if_nothing_had_been(tasks, tmp_path):
+    pytest.importorskip("accelerate")
+    from rejoinder.training import WEIGHTS, train
+
+    stage = recipe("dot").settings["stages"][0] | {"negatives": 3, "training": TRAINING | {"epochs": 2}}
+    made = msgspec.structs.replace(recipe("dot"), settings={"stages": [stage]})
+    folders = []
+    for name in ("whole", "interrupted"):
+        with pytest.raises(Prepared) as prepared:
+            trained(tasks, made, tmp_path / "model", work=tmp_path / name, prepare_only=True)
+        folders.append(Path(str(prepared.value)))
+    whole, interrupted = folders
+    assert launched([whole], "-m", "rejoinder.training").returncode == 0
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    assert launched([interrupted], tmp_path / "interrupted.py").returncode != 0
+    with pytest.raises(UserError, match="begun by 2 at once, and 1 cannot go on with it"):
+        train(interrupted)
+    assert launched([interrupted], "-m", "rejoinder.training").returncode == 0
+    assert (whole / WEIGHTS).read_bytes() == (interrupted / WEIGHTS).read_bytes()
 
 
 def test_pools_are_for_towers(tasks, tmp_path, monkeypatch):

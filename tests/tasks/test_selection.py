@@ -86,6 +86,9 @@ def test_an_option_that_is_shared_is_nobodys_own(tmp_path, complaint):
     SelectionTask(task.examples, shared).save(tmp_path)
     problem = "examples.parquet: row 2: options: holds an option that is shared"
     assert complaint(load_selection_task, tmp_path) == problem
+    task = make_task(options=[[1], [2]], correct=[[1], []])
+    SelectionTask(task.examples, shared.with_columns(id=pl.Series(["A", "B", "A"]))).save(tmp_path)
+    assert complaint(load_selection_task, tmp_path) == "examples.parquet: row 2: options: holds two options of one id"
 
 
 def test_no_option_is_called_none(tmp_path, complaint):

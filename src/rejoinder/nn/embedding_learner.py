@@ -35,6 +35,8 @@ class EmbeddingLearner:
         rng = np.random.default_rng([self.seed, epoch])
         correct, starts = self.rows["correct"]
         order = rng.permutation(np.flatnonzero(np.diff(starts)))
+        if not len(order):
+            return []
         drawn = correct[starts[order] + (rng.random(len(order)) * np.diff(starts)[order]).astype(np.int64)]
         size = self.settings.batch
         wrong = np.sort(rng.choice(self.answers, (len(order) // size + 1, self.settings.negatives)))
@@ -86,19 +88,24 @@ class EmbeddingLearner:
             return None
         options = np.arange(len(self.rows["dev_options"][1]) - 1)
         said, replied = self.network(self._bags("dev_contexts", examples), self._bags("dev_options", options))
-        ranks = [
-            self._ranks(said[start : start + _BLOCK] @ replied.T, examples[start : start + _BLOCK])
-            for start in range(0, len(examples), _BLOCK)
-        ]
+        ranks = []
+        with torch.autocast(self.device.type, enabled=False):  # in half precision many would score the same
+            for start in range(0, len(examples), _BLOCK):
+                few = slice(start, start + _BLOCK)
+                ranks.append(self._ranks(said[few].float() @ replied.float().T, examples[few]))
         return float((1 / (1 + torch.cat(ranks))).mean())
 
     def _ranks(self, scores: Tensor, examples: NDArray[np.int64]) -> Tensor:
-        """Return how many options are above the first correct one."""
+        """Return how many options are above the first correct one; of equals the one listed first is above."""
         named, correct = (self._pairs(name, examples) for name in ("dev_named", "dev_correct"))
         right = scores.new_full((len(examples),), -torch.inf)
         right.scatter_reduce_(0, correct[0], scores[correct], "amax")
+        best = scores[correct] == right[correct[0]]
+        place = torch.full_like(right, scores.shape[1], dtype=torch.long)
+        place.scatter_reduce_(0, correct[0][best], correct[1][best], "amin")
         scores[named] = -torch.inf
-        return (scores > right.unsqueeze(1)).sum(dim=1)
+        before = torch.arange(scores.shape[1], device=scores.device) < place.unsqueeze(1)
+        return ((scores > right.unsqueeze(1)) | ((scores == right.unsqueeze(1)) & before)).sum(dim=1)
 
     def _pairs(self, name: str, examples: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Return the place of each example, once for each of its options, and these."""

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 _SPREAD = 0.1
 """How long vectors are at first: short next to the margin, so that none of tens of thousands is near by chance."""
-_LONGEST = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,9 @@ class EmbeddingSettings:
 class Embeddings(nn.Module):
     """One or two tables of vectors."""
 
+    longest = 1.0
+    """How long a vector may become."""
+
     def __init__(self, settings: EmbeddingSettings) -> None:
         super().__init__()
         self.said = _table(settings)
@@ -46,7 +48,7 @@ class Embeddings(nn.Module):
 
 
 def _table(settings: EmbeddingSettings) -> nn.EmbeddingBag:
-    table = nn.EmbeddingBag(settings.symbols, settings.dimension, mode="sum", sparse=True, max_norm=_LONGEST)
+    table = nn.EmbeddingBag(settings.symbols, settings.dimension, mode="sum", sparse=True)
     nn.init.normal_(table.weight, std=_SPREAD * settings.dimension**-0.5)
     return table
 

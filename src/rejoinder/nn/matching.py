@@ -181,6 +181,13 @@ class Memory(Towers):
         return self.compare(self.contexts(context), self.replies(reply))
 
 
+def in_full(layer: nn.Module, states: Tensor) -> Tensor:
+    """Return what a layer makes of states in full precision: in half precision many would score the same."""
+    with torch.autocast(states.device.type, enabled=False):
+        found: Tensor = layer(states.float())
+    return found
+
+
 def products(contexts: Tensor, replies: Tensor) -> Tensor:
     """Multiply contexts (B, D) with replies: the same for all (N, D), or each one's own (B, N, D); both give B x N."""
     return contexts @ replies.T if replies.ndim == 2 else (replies @ contexts.unsqueeze(-1)).squeeze(-1)
@@ -215,7 +222,7 @@ class Cross(nn.Module):
         repeated = context[0].repeat_interleave(each, 0), context[1].repeat_interleave(each, 0)
         tokens, mask, parts = joined(repeated, reply, self.special)
         vectors = pool(self.encoder(tokens, mask, parts), mask, self.settings.pool)
-        return self.verdict(self.dropout(vectors)).squeeze(-1)
+        return in_full(self.verdict, self.dropout(vectors)).squeeze(-1)
 
 
 class Esim(nn.Module):
@@ -306,7 +313,7 @@ class Esim(nn.Module):
         attended = attend(self.query(asked) / asked.shape[-1] ** 0.5, heard, mask).squeeze(1)
         story = pool(recur(self.order, laid, mask), mask, "max")
         best = said.masked_fill(~mask.unsqueeze(-1), -1e4).amax(1)
-        return self.verdict(torch.cat([attended, asked.squeeze(1), best, story], dim=-1)).squeeze(-1)
+        return in_full(self.verdict, torch.cat([attended, asked.squeeze(1), best, story], dim=-1)).squeeze(-1)
 
 
 def make_matcher(settings: MatchSettings, special: Special, known: int, folder: Path) -> Towers | Cross | Esim:

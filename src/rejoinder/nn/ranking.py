@@ -7,7 +7,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rejoinder.nn.dialogues import Arrays, Dialogues, Options, bucketed, encode_replies, place_letters, restore
+from rejoinder.nn.dialogues import (
+    Arrays,
+    Dialogues,
+    Options,
+    RankingSettings,
+    bucketed,
+    encode_replies,
+    place_letters,
+    restore,
+)
 from rejoinder.nn.encoders import load_encoder, swift
 from rejoinder.nn.matching import Towers, make_matcher, products
 from rejoinder.training import WEIGHTS, load_arrays, load_weights, read_learner
@@ -30,7 +39,7 @@ class Ranking:
         if self.settings.start:
             load_encoder(self.network, folder / self.settings.start)
         self.teacher = Teacher(arrays, device) if self.settings.taught else None
-        self.likeness = Likeness(folder / self.settings.miner, self.train) if self.settings.hard else None
+        self.likeness = Likeness(folder / self.settings.miner, arrays, device) if self.settings.hard else None
 
     def batches(self, epoch: int) -> list[Tensor]:
         """Return rows of contexts with a correct reply, in batches of similar length."""
@@ -112,10 +121,11 @@ class Ranking:
         """
         assert self.likeness is not None
         shared = not isinstance(self.train, Options)
-        drawn = self._any(rows[:1] if shared else rows, max(count, self.settings.drawn))
+        drawn = self._any(rows[:1] if shared else rows, max(count, self.settings.drawn)).sort(1).values
+        again = nn.functional.pad(drawn[:, 1:] == drawn[:, :-1], (1, 0))
         scores = self.likeness(rows, drawn[0] if shared else drawn)
         drawn = drawn.expand(len(rows), -1)
-        scores = scores.masked_fill(self.train.is_correct(rows, drawn), -1e4)
+        scores = scores.masked_fill(again, -1e4).masked_fill(self.train.is_correct(rows, drawn), -2e4)
         return drawn.gather(1, scores.topk(count, dim=1).indices)
 
     def evaluate(self) -> float | None:
@@ -129,13 +139,15 @@ class Likeness:
     """How likely replies are to a two-tower network, which has read every context and every reply once."""
 
     @torch.no_grad()
-    def __init__(self, folder: Path, dialogues: Dialogues) -> None:
-        self.towers = load_towers(folder, dialogues.device)
-        texts = torch.arange(len(dialogues.utterances), device=dialogues.device)
+    def __init__(self, folder: Path, arrays: Arrays, device: torch.device) -> None:
+        settings = restore(read_learner(folder)["settings"])
+        self.towers = load_towers(settings, folder, device)
+        dialogues = Dialogues(arrays, "train", settings, device)  # cut as this network has learned to read them
+        texts = torch.arange(len(dialogues.utterances), device=device)
         contexts = []
-        with swift(self.towers, dialogues.device):
+        with swift(self.towers, device):
             self.replies = encode_replies(self.towers, dialogues, texts)
-            for rows in torch.arange(len(dialogues), device=dialogues.device).split(512):
+            for rows in torch.arange(len(dialogues), device=device).split(512):
                 contexts.append(self.towers.contexts(dialogues.contexts(rows)).float())
         self.contexts = torch.cat(contexts)
 
@@ -162,9 +174,8 @@ def unwrapped(network: nn.Module) -> nn.Module:
     return found
 
 
-def load_towers(folder: Path, device: torch.device) -> Towers:
-    """Read a trained two-tower network with its settings."""
-    settings = restore(read_learner(folder)["settings"])
+def load_towers(settings: RankingSettings, folder: Path, device: torch.device) -> Towers:
+    """Read a trained two-tower network."""
     data = folder / settings.data
     network = make_matcher(settings.network, settings.special, settings.known, data / "encoder")
     assert isinstance(network, Towers)

@@ -3,6 +3,7 @@
 With one sum for each number, as usual, rarely seen vectors jump to the corners of a cube, and twice the memory is used.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,10 +17,15 @@ _LEAST = 1e-10
 
 
 class RowAdagrad(Optimizer):
-    """Divides each vector's step by the root of the mean squares that it has had; gradients must be sparse."""
+    """Divides each vector's step by the root of the mean squares that it has had; gradients must be sparse.
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
+    What a step makes longer than `longest` is shortened to it: here, and not where vectors are read, for several
+    processes read different ones, and would no longer have the same table.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, longest: float = math.inf) -> None:
         super().__init__(parameters, {"lr": lr})
+        self.longest = longest
         for group in self.param_groups:
             for table in group["params"]:
                 self.state[table]["sum"] = torch.zeros(len(table), device=table.device)
@@ -36,3 +42,4 @@ class RowAdagrad(Optimizer):
                     rows, values = gradient.indices()[0], gradient.values()
                     total = self.state[table]["sum"].index_add_(0, rows, values.square().mean(dim=1))
                     table.index_add_(0, rows, values / (total[rows].sqrt() + _LEAST).unsqueeze(1), alpha=-group["lr"])
+                    table[rows] = torch.renorm(table[rows], 2, 0, self.longest)

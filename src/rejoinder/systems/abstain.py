@@ -85,7 +85,7 @@ class Abstain(SelectionSystem):
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn on dev, which has taught the ranker little: when to stop, or a few weights of its own."""
         assert lesson.dev is not None
-        seen = self._see(lesson.dev, lesson.watch)
+        seen = self._see(lesson.dev, lesson.seed, lesson.watch)
         unfound = len(np.setdiff1d(seen.answered, seen.run.choices["example"].filter(seen.correct)))
         if unfound and unfound == len(seen.answered):
             raise UserError("the ranker found the right option of no example of dev: nothing can be learned")
@@ -103,15 +103,26 @@ class Abstain(SelectionSystem):
                 f"by {answered:,} of dev's {asked:,} examples; the others are NONE"
             )
 
-    def _see(self, dev: SelectionTask, watch: Watch) -> "_Seen":
-        """Let the ranker rank dev, and once more without the right options: its scores may depend on the others."""
+    def _see(self, dev: SelectionTask, seed: int, watch: Watch) -> "_Seen":
+        """Let the ranker rank dev, and lists of it with and without the right options: scores may depend on others."""
         run = self.ask(0, dev, watch)
         correct = is_correct(run.choices, dev.truth().correct)
         # in a pool, an answer may be there that was not found: that is no example without one
         answered = dev.truth().correct.filter(pl.col("option") != NONE).select("example").unique()
-        others = run.choices.filter(~correct).join(answered, on="example", how="semi", maintain_order="left")
-        bare = self.ask(0, narrowed(dev, pairs_of(dev, others)), watch) if others.height else SelectionRun("", others)
-        return _Seen(run, correct, answered["example"].to_numpy(), bare)
+        lists = run.choices.with_columns(kept=_without_some(run.choices, correct, seed), right=pl.Series(correct))
+        whole = lists.filter("kept").drop("kept", "right")
+        found = pl.col("right").any().over("example")
+        bare = lists.join(answered, on="example", how="semi", maintain_order="left")
+        bare = bare.filter(pl.when(found).then(~pl.col("right")).otherwise("kept")).drop("kept", "right")
+        return _Seen(
+            run, correct, answered["example"].to_numpy(), *(self._ranked(dev, few, watch) for few in (whole, bare))
+        )
+
+    def _ranked(self, dev: SelectionTask, choices: pl.DataFrame, watch: Watch) -> SelectionRun:
+        """Let the ranker rank some choices alone."""
+        return (
+            self.ask(0, narrowed(dev, pairs_of(dev, choices)), watch) if choices.height else SelectionRun("", choices)
+        )
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""
@@ -164,33 +175,57 @@ def _logits(run: SelectionRun, learned: Learned) -> tuple[Floats, Rows]:
 
 
 def _signals(logits: Floats, starts: Rows) -> Floats:
-    """Describe each example's ranking: how good the best is, how far ahead, and how undecided the whole is."""
+    """Describe each example's ranking: how good the best is, how far ahead, and how undecided the whole is.
+
+    Entropy and the best one's share are told beside those of equal options, of which longer lists have more.
+    """
     sizes = np.diff(starts, append=len(logits))
     last = starts + sizes - 1
     best, second, tenth = (logits[np.minimum(starts + place, last)] for place in (0, 1, 9))
     shares = softmax(logits, starts)
-    entropy = -np.add.reduceat(shares * np.log(shares + 1e-300), starts)
+    entropy = -np.add.reduceat(shares * np.log(shares + 1e-300), starts) / np.log(np.maximum(sizes, 2))
     mean = np.add.reduceat(logits, starts) / sizes
     spread = np.sqrt(np.maximum(np.add.reduceat(logits**2, starts) / sizes - mean**2, 0))
-    columns = (best, best - second, second - tenth, entropy, np.log(shares[starts] + 1e-300), best - mean, spread)
+    ahead = np.log(shares[starts] * sizes + 1e-300)
+    columns = (best, best - second, second - tenth, entropy, ahead, best - mean, spread)
     return np.stack(columns, axis=1)
 
 
 class _Seen(NamedTuple):
-    """How a ranker ranks examples, which of its choices are right, and how it ranks without the right ones."""
+    """How a ranker ranks examples, which of its choices are right, and how it ranks fewer of them."""
 
     run: SelectionRun
     correct: NDArray[np.bool_]
     answered: NDArray[np.uint32]
     """Examples that have a right option, whether the ranker found it or not."""
+    whole: SelectionRun
+    """Each example's choices but for some wrong ones."""
     bare: SelectionRun
+    """Those that have a right option without it, and so as many choices as above: their number shall tell nothing."""
 
     def of(self, folds: set[int]) -> "_Seen":
         """Return what was seen of some folds of the examples."""
-        inside = (self.run.choices["example"] % _FOLDS).is_in(folds)
-        bare = self.bare.choices.filter((pl.col("example") % _FOLDS).is_in(folds))
-        run = SelectionRun("", self.run.choices.filter(inside))
-        return _Seen(run, self.correct[inside], self.answered, SelectionRun("", bare))
+        inside = (pl.col("example") % _FOLDS).is_in(folds)
+        run, whole, bare = (SelectionRun("", seen.choices.filter(inside)) for seen in (self.run, self.whole, self.bare))
+        right = self.correct[self.run.choices.select(inside).to_series()]
+        return _Seen(run, right, self.answered, whole, bare)
+
+
+def _without_some(choices: pl.DataFrame, correct: NDArray[np.bool_], seed: int) -> pl.Series:
+    """Say which choices are kept where each example loses as many wrong ones, at random, as it has right ones.
+
+    Where none is right it loses as many as others do, but not its last.
+    """
+    drawn = pl.Series(np.random.default_rng(seed).random(len(correct)))
+    table = choices.select("example", right=pl.Series(correct), drawn=drawn)
+    place = pl.col("drawn").rank("ordinal").over("example", "right")
+    table = table.with_columns(place=place, rights=pl.col("right").sum().over("example"))
+    found = table.filter(pl.col("rights") > 0).unique("example")["rights"].to_numpy()
+    usual = round(float(found.mean())) if len(found) else 1
+    lost = (
+        pl.when(pl.col("rights") > 0).then("rights").otherwise(pl.min_horizontal(usual, pl.len().over("example") - 1))
+    )
+    return table.select(pl.col("right") | (pl.col("place") > lost)).to_series()
 
 
 class _Lessons(NamedTuple):
@@ -211,13 +246,13 @@ def _learn(seen: _Seen, share: float) -> Learned:
 
 
 def _lessons(seen: _Seen, learned: Learned, share: float) -> _Lessons:
-    """Take each example as it is, and, where it has a right option, once more without it.
+    """Take each example with its right option, if it has one, and then once more without it.
 
     The two kinds are weighed so that those without a right option are as frequent as they were.
     """
-    logits, starts = _logits(seen.run, learned)
+    logits, starts = _logits(seen.whole, learned)
     bare_logits, bare_starts = _logits(seen.bare, learned)
-    answered = np.isin(seen.run.choices["example"].to_numpy()[starts], seen.answered)
+    answered = np.isin(seen.whole.choices["example"].to_numpy()[starts], seen.answered)
     observed = float(1 - answered.mean()) or share
     signals = np.concatenate([_signals(logits, starts), _signals(bare_logits, bare_starts)])
     none = np.concatenate([~answered, np.ones(len(bare_starts), dtype=bool)])

@@ -159,7 +159,11 @@ class SentenceEncoder(SelectionSystem):
 
 
 def token_numbers(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[int]]:
-    """Return the tokens of each text by a tokeniser of the tokenizers library, without marks around them."""
+    """Return the tokens of each text by a tokeniser of the tokenizers library, without marks around them.
+
+    What looks like a mark in a text (`[SEP]`, `<s>`) is none.
+    """
+    tokenizer.encode_special_tokens = True
     for start in range(0, len(texts), _TOKENISED):
         few = list(texts[start : start + _TOKENISED])
         yield from (encoded.ids for encoded in tokenizer.encode_batch_fast(few, add_special_tokens=False))

@@ -145,7 +145,8 @@ class PretrainedVocabulary:
 
     def _numbers(self, texts: Sequence[str]) -> Iterable[list[int]]:
         if not self.tokenizer.is_fast:
-            found: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+            plain = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
+            found: list[list[int]] = self.tokenizer(list(texts), **plain)["input_ids"]
             return found
         quick = self.tokenizer.backend_tokenizer  # asked directly: transformers makes an object of each text
         quick.no_truncation()

@@ -190,12 +190,14 @@ def _check_examples(path: Path, task: SelectionTask) -> None:
         _refuse(path, examples.select(wrong).to_series(), column, "refers to a row that options.parquet has not")
         repeated = pl.col(column).list.n_unique() < pl.col(column).list.len()
         _refuse(path, examples.select(repeated).to_series(), column, "holds an option twice")
-    if task.options["id"].is_duplicated().any():  # by several examples, perhaps
-        own = task._pairs("options").drop_nulls()
-        named_twice = examples.with_row_index()["index"].is_in(own.filter(own.is_duplicated())["example"].implode())
-        _refuse(path, named_twice, "options", "holds two options of one id")
     shared = pl.col("options").list.eval(pl.element() < task.shared).list.any()
     _refuse(path, examples.select(shared).to_series(), "options", "holds an option that is shared")
+    if task.options["id"].is_duplicated().any():  # by several examples, perhaps
+        own = task._pairs("options").drop_nulls()
+        pooled = own["option"].is_in(task.options["id"][: task.shared].implode())
+        twice = own.filter(own.is_duplicated() | pooled)["example"]
+        named_twice = examples.with_row_index()["index"].is_in(twice.implode())
+        _refuse(path, named_twice, "options", "holds two options of one id")
     others = pl.col("correct").list.set_difference("options")
     other = others.list.eval(pl.element() >= task.shared).list.any()
     _refuse(path, examples.select(other).to_series(), "correct", "is not among the options")
