@@ -50,6 +50,23 @@ def test_a_task_without_answers_can_be_predicted(cli, tmp_path):
     assert cli("score", tmp_path / "train", tmp_path / "r.json")[0] == 0
 
 
+def test_ties_that_a_file_decides_are_told(cli, tmp_path):
+    task = a_task(tmp_path / "task" / "train")
+    cli("train", "unsaid", "--task", tmp_path / "task", "--out", tmp_path / "unsaid.model")
+    command = (
+        "predict",
+        tmp_path / "unsaid.model",
+        "--task",
+        tmp_path / "task" / "train",
+        "--out",
+        tmp_path / "r.json",
+    )
+    assert "several options share the best score in 20 of 20 examples" in cli(*command)[2]
+    cli("train", "bm25", "--task", tmp_path / "task", "--out", tmp_path / "bm25.model")
+    card, system = load_model(tmp_path / "bm25.model")
+    assert predict(card, system, tmp_path, task).notes == ()
+
+
 def test_mistakes_are_named(cli, tmp_path, save):
     a_task(tmp_path / "train")
     chats = save("chats.json", [{"id": "1", "turns": [{"sender": "customer", "utterances": ["hello"]}]}])

@@ -33,6 +33,8 @@ def test_a_folder_that_is_called_like_a_recipe_is_not_taken_for_it(tmp_path, mon
 def test_a_mistyped_name_gets_the_nearest(save, complaint):
     with pytest.raises(UserError, match=r"no recipe 'bm52'; did you mean 'bm25'\?"):
         read_recipe("bm52")
+    with pytest.raises(UserError, match=r"no recipe 'BM25'; did you mean 'bm25'\?"):
+        read_recipe("BM25")
     assert complaint(read_recipe, str(save("a.yaml", "about: a\nsystem: bm2\n"))) == (
         "a.yaml: system: no system 'bm2'; did you mean 'bm25'?"
     )

@@ -29,6 +29,8 @@ _PARTS = "parts"
 _WORK_CARD = "card.json"
 _LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
 """What is drawn when a model is done, and what `rejoinder index` changes in it."""
+_MANY_TIES = 0.1
+"""Share of a task's examples."""
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 
@@ -271,7 +273,7 @@ def predict(
     with needed_extra(card.recipe.name):
         run = system.predict(asked, watch)
     if isinstance(run, SelectionRun):
-        run = _completed(expect_numbers(card.recipe.name, run), asked)
+        run = _with_ties_told(_completed(expect_numbers(card.recipe.name, run), asked), asked)
     elif not run.distributions:
         learned = ", ".join(question.name for question in card.questions or ())
         raise BadInputError(path, f"asks nothing that {card.recipe.name} has learned ({learned}, with their labels)")
@@ -289,6 +291,20 @@ def _completed(run: SelectionRun, task: SelectionTask) -> SelectionRun:
     note = f"nothing was found for {len(first):,} of {task.examples.height:,} examples; they choose their first option"
     choices = pl.concat([run.choices, added]).sort("example", maintain_order=True)
     return msgspec.structs.replace(run, choices=choices, notes=(*run.notes, note))
+
+
+def _with_ties_told(run: SelectionRun, task: SelectionTask) -> SelectionRun:
+    """Note it where many lists have no best option, for then the order of the list decides."""
+    if task.examples["options"].null_count():
+        return run
+    tied = run.choices.group_by("example").agg((pl.col("score") == pl.col("score").max()).sum() > 1)["score"]
+    if tied.sum() < _MANY_TIES * len(tied):
+        return run
+    note = (
+        f"several options share the best score in {tied.sum():,} of {len(tied):,} examples; they stay in the order in "
+        "which they were listed, so that a file with right ones first would be well answered by chance"
+    )
+    return msgspec.structs.replace(run, notes=(*run.notes, note))
 
 
 def _check_kind(recipe: Recipe, system: AnySystem, path: Path, task: Task) -> None:

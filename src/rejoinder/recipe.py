@@ -138,5 +138,6 @@ def _instead(word: str, known: Iterable[str]) -> str:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    found = get_close_matches(word, list(known), 1)
+    known = list(known)
+    found = [one for one in known if one.lower() == word.lower()] or get_close_matches(word, known, 1)
     return f"; did you mean {found[0]!r}?" if found else ""

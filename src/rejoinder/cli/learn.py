@@ -52,7 +52,7 @@ def train(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the model.")],
     dev: Annotated[
-        Path | None, typer.Option("--dev", help="Task to choose settings on, if --task does not hold dev/.")
+        Path | None, typer.Option("--dev", help="Task to choose settings on; by default dev/ of --task.")
     ] = None,
     also: AlsoPath = None,
     pool: Pool = None,

@@ -22,6 +22,8 @@ Rows = NDArray[np.intp]
 
 _FILE = "none.npz"
 _FOLDS = 5
+_FEWEST = 10
+"""Examples of dev that a wanted precision has to be seen in."""
 _SIGNALS = 7
 """How many numbers describe a ranking."""
 
@@ -296,11 +298,12 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, i
     order = np.argsort(-np.concatenate(confidence), kind="stable")
     sure = np.concatenate(confidence)[order]
     last = np.diff(sure, append=-1) != 0  # no threshold can tell those before it, of the same confidence, from it
-    precision = np.where(last, np.cumsum(np.concatenate(right)[order]) / np.arange(1, len(order) + 1), 0)
+    count = np.arange(1, len(order) + 1)
+    precision = np.where(last & (count >= _FEWEST), np.cumsum(np.concatenate(right)[order]) / count, 0)
     enough = np.flatnonzero(precision >= wanted)
-    if not len(enough):
+    if not len(enough) or not precision.any():
         raise UserError(
-            f"no confidence reaches a precision of {wanted} on dev; the best is {precision.max(initial=0):.3f}. "
-            "A ranker that knows what was said already (`unsaid` in an ensemble) may"
+            f"no confidence reaches a precision of {wanted} in {_FEWEST} or more examples of dev; the best is "
+            f"{precision.max(initial=0):.3f}, in {len(order):,} examples in which an option is likelier than NONE"
         )
     return float(sure[enough[-1]]), int(enough[-1]) + 1
