@@ -25,7 +25,7 @@ from rejoinder.tasks.selection import SelectionTask
 from rejoinder.text import is_chinese
 from rejoinder.watch import Watch, unwatched
 
-_PARTS = "parts"
+_PARTS, _MADE = "parts", "made"
 _WORK_CARD = "card.json"
 _LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
 """What is drawn when a model is done, and what `rejoinder index` changes in it."""
@@ -149,7 +149,7 @@ def train_model(
         system.check(lesson)
         with alone_in(own, own):
             _renew_work(own, card)
-            _learn(given, system, lesson, folder, spare, shared or _Shared(own / "made", set()))
+            _learn(given, system, lesson, folder, spare, shared or _Shared(own / _MADE, set()))
         system.save(folder)
         card = msgspec.structs.replace(card, notes=tuple(system.notes))
         write_yaml(folder / CARD, card)
@@ -380,10 +380,10 @@ def _mark_of(card: ModelCard) -> bytes:
 
 
 def _renew_work(work: Path, card: ModelCard) -> None:
-    """Keep what an interrupted training of the same card left behind; of another, nothing."""
+    """Keep what an interrupted training of the same card left behind; of another, its parts, which have own cards."""
     if not _is_work_of(work, card):
         try:
-            keep_only(work, "")
+            keep_only(work, _MADE)
             (work / _WORK_CARD).write_bytes(_mark_of(card))
         except OSError as error:
             raise BadInputError(work, f"cannot be written ({error.strerror})") from None

@@ -264,6 +264,25 @@ def test_dev_may_have_a_pool(tasks, tmp_path):
     assert {check["device"] for check in checks} == {"CPU"}
 
 
+def test_a_part_is_not_trained_again_for_another_wish(tasks, tmp_path, monkeypatch):
+    from rejoinder import training
+
+    stage = recipe("dot").settings["stages"][0] | {"training": TRAINING | {"epochs": 1, "rate": 0.0}}
+    (tmp_path / "dot.yaml").write_text(
+        json.dumps({"about": "", "system": "neural-ranker", "settings": {"stages": [stage]}})
+    )
+    begun = []
+    run = training._Loop.run
+    monkeypatch.setattr(training._Loop, "run", lambda loop, watch: (begun.append(1), run(loop, watch)))
+    for precision, seed, times in ((1.0, 0, 1), (0.99, 0, 1), (0.99, 1, 2)):
+        settings = {"ranker": str(tmp_path / "dot.yaml"), "precision": precision}
+        made = Recipe(about="", system="abstain", name="sure", settings=settings)
+        given = Assignment(recipe=made, train=tasks["train"], dev=tasks["dev"], seed=seed)
+        with pytest.raises(UserError, match="no confidence reaches"):
+            train_model(given, tmp_path / "sure")
+        assert len(begun) == times
+
+
 def launched(folders, *start):
     """Train folders by two processes that are started so."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *start, *folders]
