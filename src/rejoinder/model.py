@@ -30,7 +30,7 @@ _WORK_CARD = "card.json"
 _LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
 """What is drawn when a model is done, and what `rejoinder index` changes in it."""
 _MANY_TIES = 0.1
-"""Share of a task's examples."""
+"""The share of a task's lists without a best option from which on that is told."""
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
 
 

@@ -346,7 +346,7 @@ class _Loop:
             "place": (self.epoch, self.place, self.step),
             "history": self.history,
             "best": self.best,
-            "random": random,
+            "random_states": random,
         }
         temporary = self.work / f".{_CHECKPOINT}"
         torch.save(state, temporary)
@@ -364,7 +364,7 @@ class _Loop:
             raise UserError(f"{path}: not a checkpoint of this training; remove it to start anew") from None
 
     def _restore(self, state: dict[str, Any]) -> None:
-        processes = len(state["random"])
+        processes = len(state["random_states"])
         if processes != self.accelerator.num_processes:
             raise UserError(
                 f"{self.work / _CHECKPOINT}: this training was begun by {processes} at once, and "
@@ -374,7 +374,7 @@ class _Loop:
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.place, self.step = state["place"]
         self.history, self.best = state["history"], state["best"]
-        processor, cuda = state["random"][self.accelerator.process_index]
+        processor, cuda = state["random_states"][self.accelerator.process_index]
         torch.set_rng_state(processor)
         if cuda is not None and torch.cuda.is_available():
             torch.cuda.set_rng_state(cuda)

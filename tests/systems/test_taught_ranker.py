@@ -231,6 +231,7 @@ def test_another_teacher_is_not_mistaken_for_the_old_one(tasks, tmp_path, compla
             json.loads((stage / "learner.json").read_text())["settings"]["network"]["match"]: stage
             for stage in hidden.glob("made/teacher-*.work/stage_1")
         }
+        assert match in stages
         training.train(stages[match])
 
 

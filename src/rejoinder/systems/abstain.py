@@ -112,19 +112,18 @@ class Abstain(SelectionSystem):
         # in a pool, an answer may be there that was not found: that is no example without one
         answered = dev.truth().correct.filter(pl.col("option") != NONE).select("example").unique()
         lists = run.choices.with_columns(kept=_without_some(run.choices, correct, seed), right=pl.Series(correct))
-        whole = lists.filter("kept").drop("kept", "right")
         found = pl.col("right").any().over("example")
         bare = lists.join(answered, on="example", how="semi", maintain_order="left")
-        bare = bare.filter(pl.when(found).then(~pl.col("right")).otherwise("kept")).drop("kept", "right")
-        return _Seen(
-            run, correct, answered["example"].to_numpy(), *(self._ranked(dev, few, watch) for few in (whole, bare))
-        )
+        bare = bare.filter(pl.when(found).then(~pl.col("right")).otherwise("kept"))
+        whole, bare = (few.select(run.choices.columns) for few in (lists.filter("kept"), bare))
+        again = (self._ranked(dev, few, watch) for few in (whole, bare))
+        return _Seen(run, correct, answered["example"].to_numpy(), *again)
 
     def _ranked(self, dev: SelectionTask, choices: pl.DataFrame, watch: Watch) -> SelectionRun:
         """Let the ranker rank some choices alone."""
-        return (
-            self.ask(0, narrowed(dev, pairs_of(dev, choices)), watch) if choices.height else SelectionRun("", choices)
-        )
+        if choices.is_empty():
+            return SelectionRun("", choices)
+        return self.ask(0, narrowed(dev, pairs_of(dev, choices)), watch)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank NONE among the options."""
