@@ -1,7 +1,8 @@
 """What runs scored, example by example, kept in benchmarks/scores: a row that took a GPU is compared with later ones.
 
 A run that is made anew takes the place of what was kept of it. What was kept of other examples, or not by all measures,
-counts for nothing, but stays.
+counts for nothing, but stays. Of runs that were measured before scores were kept, `earlier.json` has means and
+intervals; they are shown until the runs are made anew.
 """
 
 import datetime
@@ -18,6 +19,9 @@ from rejoinder.comparison import Comparison, Settings, compare
 from rejoinder.measures.measure import Scores
 
 FOLDER = Path(__file__).parent / "scores"
+EARLIER = FOLDER / "earlier.json"
+Row = dict[str, tuple[float, float, float]]
+"""By measure, a mean and its interval."""
 _COLUMNS = {
     "truth": pl.String,
     "run": pl.String,
@@ -60,6 +64,28 @@ def _joined(own: Scores, others: pl.DataFrame) -> Scores:
     kept = others.filter(pl.col("measure") == own.measure.name)
     rows = dict(zip(own.runs, own.values, strict=True)) | dict(kept.select("run", "scores").iter_rows())
     return Scores(own.measure, tuple(sorted(rows)), np.array([rows[run] for run in sorted(rows)]))
+
+
+def earlier_rows(task: str, truth: str, runs: Collection[str]) -> dict[str, Row]:
+    """Return what is known of runs on a task, by its truth's fingerprint, that were not made since."""
+    known = _earlier()["tasks"].get(task, {"truth": "", "rows": {}})
+    return {run: row for run, row in known["rows"].items() if run not in runs} if known["truth"] == truth else {}
+
+
+def earlier_trainings() -> dict[str, Any]:
+    """Return the records of trainings that earlier rows are of."""
+    found: dict[str, Any] = _earlier()["training"]
+    return found
+
+
+def earlier_day() -> str:
+    """Return when earlier rows were measured."""
+    return str(_earlier()["measured"])
+
+
+def _earlier() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(EARLIER.read_text())
+    return found
 
 
 def with_records(path: Path, made: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,14 @@
-"""Make the runs that `benchmarks.rankers` compares: train each recipe, and let it answer its subtask's test.
+r"""Make the runs that `benchmarks.rankers` compares: train each recipe, and let it answer its subtask's test.
 
 Needs a collection below REJOINDER_RANKERS (default build/rankers), for NETWORKS a GPU, for mpnet its weights as well:
 
-rejoinder build ubuntu --logs LOGS --model LINKS --turns --knowledge PAGES --out build/rankers/ubuntu
+rejoinder disentangle train --annotations DATA/irc-links/train --out links.model
+rejoinder build ubuntu --logs DATA/ubuntu-logs --logs DATA/irc-links/train --model links.model --turns \
+    --knowledge DATA/manpages --out build/rankers/ubuntu
 python -m benchmarks.ranker_runs                               # all that are not there; remove one to make it anew
-python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these
+python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these, in this order
+
+Started several times at once, each passes over what another is at, and comes back to what is made of that.
 
 Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3. What
 is made of them, or taught by them, takes them as they were trained and learns its weights on its own subtask's dev; a
@@ -13,14 +17,16 @@ stack in a cascade, which sees lists alone, on that of subtask 1.
 
 import os
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from benchmarks.measuring import PYTHON, run
 from rejoinder.errors import UserError
 from rejoinder.files import fingerprint
+from rejoinder.folders import HeldError, alone_in
 from rejoinder.model import Assignment, ModelCard, load_model, predict, teacher_card, train_model
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml
@@ -33,6 +39,9 @@ FOLDER = Path(os.environ.get("REJOINDER_RANKERS", ROOT / "build" / "rankers"))
 TESTS = {"ubuntu": "test", "advising": "test_2"}
 SESSIONS, PARTIAL = 815, 5_000
 """As many advising sessions as in the paper, and how many partial conversations are made of them."""
+
+_PAUSE = 2
+"""Seconds until what another process holds is asked for again."""
 
 WORDS = {
     ("ubuntu", 1): ("random", "unsaid", "voice", "tfidf", "bm25", "words"),
@@ -65,11 +74,11 @@ NETWORKS = {
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 4): (
-        *("cascade-bi", "cascade-late", "bi-or-none"),
+        *("words-and-minilm", "minilm-or-none", "cascade-bi", "cascade-late", "bi-or-none"),
         *("cascade-taught", "cascade-late-mpnet", "taught-or-none", "late-mpnet-or-none"),
     ),
     ("ubuntu", 5): (
-        *("cascade-bi", "cascade-late", "informed-bi"),
+        *("words-and-minilm", "informed-minilm", "cascade-bi", "cascade-late", "informed-bi"),
         *("cascade-taught", "cascade-late-mpnet", "informed-taught"),
     ),
     ("advising", 1): _ADVISING,
@@ -82,25 +91,34 @@ NETWORKS = {
 
 def main(asked: list[str]) -> None:
     every = [(*key, name) for made in (WORDS, NETWORKS) for key, names in made.items() for name in names]
-    chosen = [one for one in every if not asked or "/".join(map(str, one)) in asked]
-    unknown = set(asked) - {"/".join(map(str, one)) for one in chosen}
+    known = {"/".join(map(str, one)): one for one in every}
+    unknown = set(asked) - set(known)
     if unknown:
         sys.exit(f"no run called {', '.join(sorted(unknown))}; expected such as ubuntu/1/esim")
-    if any(corpus == "advising" for corpus, *_ in chosen):
+    waiting = [known[name] for name in asked or known]
+    if any(corpus == "advising" for corpus, *_ in waiting):
         build_advising()
-    failed = [one for one in chosen if not _tried(*one)]
-    sys.exit(1 if failed else 0)
+    whole = True
+    while waiting:
+        tried = {one: _tried(*one) for one in waiting}
+        whole = whole and "left out" not in tried.values()
+        if "made" not in tried.values() and "held" in tried.values():
+            time.sleep(_PAUSE)
+        waiting = [one for one in waiting if tried[one] == "held"]
+    sys.exit(0 if whole else 1)
 
 
-def _tried(corpus: str, subtask: int, name: str) -> bool:
-    """Make a run; say why if that cannot be done here."""
+def _tried(corpus: str, subtask: int, name: str) -> Literal["made", "held", "left out"]:
+    """Make a run, unless another process is at it; say why if that cannot be done here."""
     try:
         answer(corpus, subtask, name)
+    except HeldError:
+        return "held"
     except UserError as error:
         print(f"{corpus}/{subtask}/{name} was left out: {error}", flush=True)
-        return False
+        return "left out"
     print(f"{corpus}/{subtask}/{name}", flush=True)
-    return True
+    return "made"
 
 
 def build_advising() -> None:
@@ -115,13 +133,14 @@ def build_advising() -> None:
 def answer(corpus: str, subtask: int, name: str) -> None:
     """Let a recipe, by its name or file, answer a subtask's test if it has not yet."""
     out = FOLDER / "runs" / corpus / f"subtask_{subtask}" / f"{Path(name).stem}.json"
-    if out.is_file():
-        return
-    test = FOLDER / corpus / f"subtask_{subtask}" / TESTS[corpus]
-    task: Any = load_task(test)
-    found = predict(*load_model(_model(corpus, subtask, name)), test, task)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_run(out, found, task.unanswered(), "dstc7")
+    with alone_in(FOLDER / "held" / f"{corpus}-{subtask}-{out.stem}", out):
+        if out.is_file():
+            return
+        test = FOLDER / corpus / f"subtask_{subtask}" / TESTS[corpus]
+        task: Any = load_task(test)
+        found = predict(*load_model(_model(corpus, subtask, name)), test, task)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_run(out, found, task.unanswered(), "dstc7")
 
 
 def _model(corpus: str, subtask: int, name: str) -> Path:

@@ -1,13 +1,14 @@
 """Rankers on real dialogues: every run that was made, with intervals, tie groups and the published rows.
 
 `python -m benchmarks.ranker_runs` makes the runs. Those that need no network are made here if they are missing; the
-others want a GPU, and are shown as far as they are there, or as they were kept in benchmarks/scores.
+others want a GPU, and are shown as far as they are there, or as they were kept in benchmarks/scores. Of a few only
+means and intervals were kept; these have a dagger and no tie group.
 """
 
 import datetime
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks import kept
 from benchmarks.ranker_runs import FOLDER, NETWORKS, TESTS, WORDS, answer, build_advising
 from benchmarks.results import Goal, Section, Table
-from rejoinder.comparison import Comparison, Settings
+from rejoinder.comparison import Comparison, MeasureComparison, Settings
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.files import fingerprint
 from rejoinder.measures.measure import Scores
@@ -28,15 +29,45 @@ PUBLISHED = {"ubuntu": "ubuntu", "advising": "advising-2"}
 AIMS = {"R@1": 0.60, "R@10": 0.88}
 NONE = {
     "words-or-none": "words",
+    "minilm-or-none": "words-and-minilm",
     "bi-or-none": "cascade-bi",
     "taught-or-none": "cascade-taught",
     "late-mpnet-or-none": "cascade-late-mpnet",
 }
-INFORMED = {"informed-words": "words", "informed-bi": "cascade-bi", "informed-taught": "cascade-taught"}
+INFORMED = {
+    "informed-words": "words",
+    "informed-minilm": "words-and-minilm",
+    "informed-bi": "cascade-bi",
+    "informed-taught": "cascade-taught",
+}
 """Systems for subtasks 4 and 5, and what they are made of."""
 PEER = "sentence-transformers"
 SPEEDS = "trainers.json"
 """What `benchmarks.trainers` measured."""
+DAGGER = "†"
+
+
+class Standing(NamedTuple):
+    """All that is known of the runs on one task."""
+
+    comparison: Comparison
+    earlier: dict[str, kept.Row]
+    """Of runs that were not made since scores are kept, means and intervals."""
+
+    @property
+    def runs(self) -> list[str]:
+        return [*self.comparison.runs, *self.earlier]
+
+    def mean(self, measure: str, run: str) -> float:
+        return self.earlier[run][measure][0] if run in self.earlier else float(self.scores(measure, run).mean())
+
+    def scores(self, measure: str, run: str) -> NDArray[np.float64]:
+        """Return a run's scores, example by example."""
+        scores = _scores(self.comparison, measure)
+        return scores.values[scores.runs.index(run)]
+
+    def named(self, run: str) -> str:
+        return f"{run} {DAGGER}" if run in self.earlier else run
 
 
 def measure(quick: bool) -> Section:
@@ -44,22 +75,21 @@ def measure(quick: bool) -> Section:
         nothing = Table("Rankers", ["data"], [["not measured: needs a collection of real dialogues"]])
         return Section("Rankers", [nothing])
     build_advising()
-    compared = {key: _compare(*key) for key in WORDS}
-    missing, speeds = _missing(compared), _speeds()
-    tables = [_table(corpus, subtask, comparison) for (corpus, subtask), comparison in compared.items()]
-    tables = [*missing, *tables, *_training(speeds)]
-    return Section("Rankers: in part" if missing else "Rankers", tables, _goals(compared, speeds, whole=not missing))
+    standings = {key: _standing(*key) for key in WORDS}
+    speeds = _speeds()
+    tables = [_table(corpus, subtask, standing) for (corpus, subtask), standing in standings.items()]
+    return Section("Rankers", [*_missing(standings), *tables, *_training(speeds)], _goals(standings, speeds))
 
 
-def _missing(compared: dict[tuple[str, int], Comparison]) -> list[Table]:
-    """Name recipes that have no row: a section without them does not take the place of one that has them."""
-    wanted = {key: [name for name in names if name not in compared[key].runs] for key, names in NETWORKS.items()}
+def _missing(standings: dict[tuple[str, int], Standing]) -> list[Table]:
+    """Name recipes that have no row."""
+    wanted = {key: [name for name in names if name not in standings[key].runs] for key, names in NETWORKS.items()}
     rows = [[f"{corpus.capitalize()}, subtask {task}", ", ".join(own)] for (corpus, task), own in wanted.items() if own]
-    return [Table("Recipes without a row here", ["task", "recipes"], rows)] if rows else []
+    return [Table("Recipes without a row", ["task", "recipes"], rows)] if rows else []
 
 
-def _compare(corpus: str, subtask: int) -> Comparison:
-    """Compare all runs of the folder, and those that cost little in any case."""
+def _standing(corpus: str, subtask: int) -> Standing:
+    """Compare all runs of the folder, and those that cost little in any case, with those that were kept."""
     for name in WORDS[corpus, subtask]:
         answer(corpus, subtask, name)
     request = Request(
@@ -69,23 +99,18 @@ def _compare(corpus: str, subtask: int) -> Comparison:
         references=(f"dstc7/{PUBLISHED[corpus]}/{subtask}",),
         settings=Settings(seed=0),
     )
-    found, path = evaluate(request).comparison, kept.FOLDER / f"{corpus}_{subtask}.parquet"
+    found, task, truth = evaluate(request).comparison, f"{corpus}_{subtask}", fingerprint(request.truth)
     names = (*WORDS[corpus, subtask], *NETWORKS[corpus, subtask], PEER)
-    found, older = kept.with_kept(found, fingerprint(request.truth), path, names, request.settings)
+    found, older = kept.with_kept(found, truth, kept.FOLDER / f"{task}.parquet", names, request.settings)
     notes = [f"{run} was measured on {day}" for run, day in older.items() if day != datetime.date.today()]
-    return msgspec.structs.replace(found, notes=tuple(notes))
+    return Standing(msgspec.structs.replace(found, notes=tuple(notes)), kept.earlier_rows(task, truth, found.runs))
 
 
-def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
+def _table(corpus: str, subtask: int, standing: Standing) -> Table:
+    comparison = standing.comparison
     header = ["system", *(f"{by.measure.name} [95%], tie group" for by in comparison.measures)]
-    rows = []
-    for place in comparison.measures[-1].order:
-        name = comparison.measures[-1].scores.runs[place]
-        cells = (
-            f"{by.scores.means[place]:.3f} [{by.low[place]:.3f}, {by.high[place]:.3f}] {by.groups[place]}"
-            for by in comparison.measures
-        )
-        rows.append([name, *cells])
+    ranked = sorted(standing.runs, key=lambda run: -standing.mean("DSTC7", run))
+    rows = [[standing.named(run), *(_cell(standing, by, run) for by in comparison.measures)] for run in ranked]
     for name, means in comparison.references.items():
         found = (means.get(by.measure.name) for by in comparison.measures)
         rows.append([f"*{name}*", *("" if mean is None else f"{mean:.3f}" for mean in found)])
@@ -98,11 +123,24 @@ def _table(corpus: str, subtask: int, comparison: Comparison) -> Table:
         f"data. Signature: {comparison.signature}"
     )
     notes = [note]
+    if standing.earlier:
+        notes.append(
+            f"Rows with {DAGGER} were measured on {kept.earlier_day()}, by the code before its last review. Only their "
+            "means and intervals were kept, so nothing was tested against them."
+        )
     if comparison.notes:
         notes.append(f"From earlier measurements: {'; '.join(comparison.notes)}.")
     if subtask == 4:
         notes.append(_where_answered(corpus, comparison))
     return Table(f"{corpus.capitalize()}, subtask {subtask}", header, rows, notes)
+
+
+def _cell(standing: Standing, by: MeasureComparison, run: str) -> str:
+    if run in standing.earlier:
+        mean, low, high = standing.earlier[run][by.measure.name]
+        return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+    place = by.scores.runs.index(run)
+    return f"{by.scores.means[place]:.3f} [{by.low[place]:.3f}, {by.high[place]:.3f}] {by.groups[place]}"
 
 
 def _where_answered(corpus: str, comparison: Comparison) -> str:
@@ -118,13 +156,14 @@ def _where_answered(corpus: str, comparison: Comparison) -> str:
 def _training(speeds: list[dict[str, float]]) -> list[Table]:
     made = {path.parent.name: _summary(path) for path in (FOLDER / "models").glob("*/history.json")}
     models = kept.with_records(kept.FOLDER / "training.json", made)
+    before = {f"{name} {DAGGER}": its for name, its in kept.earlier_trainings().items() if name not in models}
     note = (
         "The last stage of each recipe's training, as its own record has it; scoring dev is not counted. Where several "
         "were trained at once, each took longer than alone."
     )
     rows = [
         [name, f"{its['steps']:,}", f"{its['seconds']:,.0f} s", its["device"], f"{its['dev']:.3f}"]
-        for name, its in sorted(models.items())
+        for name, its in sorted((models | before).items())
     ]
     found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
     if speeds:
@@ -160,10 +199,10 @@ def _speeds() -> list[dict[str, float]]:
     return list(kept.with_records(kept.FOLDER / SPEEDS, made).get("pairs a second", []))
 
 
-def _goals(compared: dict[tuple[str, int], Comparison], speeds: list[dict[str, float]], whole: bool) -> list[Goal]:
-    """Say which goals are met; what is to be reached by the best of all recipes can be told of all alone."""
-    first, fourth, fifth = (compared["ubuntu", subtask] for subtask in (1, 4, 5))
-    goals = _best_goals(first, compared["ubuntu", 2]) if whole else []
+def _goals(standings: dict[tuple[str, int], Standing], speeds: list[dict[str, float]]) -> list[Goal]:
+    """Say which goals are met."""
+    first, second, fourth, fifth = (standings["ubuntu", subtask] for subtask in (1, 2, 4, 5))
+    goals = _best_goals(first, second)
     for timed in speeds:
         ratio = timed["rejoinder"] / timed[PEER]
         aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
@@ -172,45 +211,44 @@ def _goals(compared: dict[tuple[str, int], Comparison], speeds: list[dict[str, f
     return goals + _no_worse(first, fifth, INFORMED, "with pages of knowledge")
 
 
-def _best_goals(first: Comparison, second: Comparison) -> list[Goal]:
+def _best_goals(first: Standing, second: Standing) -> list[Goal]:
     """Compare the best recipes for subtasks 1 and 2 with what was aimed for, and with peers."""
-    best = max(_ours(first), key=lambda run: min(_of(first, name, run) / aim for name, aim in AIMS.items()))
+    best = max(_ours(first), key=lambda run: min(first.mean(name, run) / aim for name, aim in AIMS.items()))
     goals = [
         Goal(
-            f"{name} at least {aim:.2f}, by one recipe for both ({best}, the best on test)",
-            *_reached(_of(first, name, best), aim),
+            f"{name} at least {aim:.2f}, by one recipe for both ({first.named(best)}, the best on test)",
+            *_reached(first.mean(name, best), aim),
         )
         for name, aim in AIMS.items()
     ]
-    if PEER in first.measures[0].scores.runs:
+    if PEER in first.runs:
         encoders = {"any encoder": (), "MiniLM taught by mpnet": ("mpnet",), "MiniLM alone": ("mpnet", "taught")}
         for encoder, without in encoders.items():
             names = [run for run in _ours(first) if not any(part in run for part in without)]
-            run, ratio = _best(first, "R@1", names, PEER)
             aim = f"R@1 at least 1.10 times that of MiniLM by {PEER}' trainer, on {encoder}"
-            goals.append(Goal(aim, f"{ratio:.3f} ({run}, the best of {len(names)} on test)", ratio >= 1.1))
-    if "minilm" in second.measures[0].scores.runs:
-        names = _ours(second)
-        run, ratio = _best(second, "R@10", names, "minilm")
-        found = f"{ratio:.2f} ({run}, the best of {len(names)} on test)"
-        goals.append(Goal("subtask 2: R@10 at least 2 times that of MiniLM as it is", found, ratio >= 2))
+            goals.append(Goal(aim, *_best(first, "R@1", names, PEER, least=1.1)))
+    if "minilm" in second.runs:
+        aim = "subtask 2: R@10 at least 2 times that of MiniLM as it is"
+        goals.append(Goal(aim, *_best(second, "R@10", _ours(second), "minilm", least=2)))
     return goals
 
 
-def _no_worse(first: Comparison, other: Comparison, pairs: dict[str, str], how: str) -> list[Goal]:
+def _no_worse(first: Standing, other: Standing, pairs: dict[str, str], how: str) -> list[Goal]:
     """Compare systems for another subtask with what they are made of, on subtask 1.
 
     Both are made of the same dialogues, in the same order, with their own cuts and wrong options.
     """
     goals = []
     for name, plain in pairs.items():
-        if name in other.measures[0].scores.runs and plain in first.measures[0].scores.runs:
-            here, there = _row(other, "DSTC7", name), _row(first, "DSTC7", plain)
-            more = here - there
-            ends = " to ".join(f"{end[0]:+.3f}" for end in mean_intervals(more[None]))
-            aim = f"{name}: mean of R@10 and MRR {how} no worse than that of {plain} in subtask 1"
-            found = f"{here.mean():.3f} against {there.mean():.3f}: {more.mean():+.3f}, 95% within {ends}"
-            goals.append(Goal(aim, found, bool(more.mean() >= 0)))
+        if name in other.runs and plain in first.runs:
+            here, there = other.mean("DSTC7", name), first.mean("DSTC7", plain)
+            system, without = other.named(name), first.named(plain)
+            aim = f"{system}: mean of R@10 and MRR {how} no worse than that of {without} in subtask 1"
+            found = f"{here:.3f} against {there:.3f}: {here - there:+.3f}"
+            if name not in other.earlier and plain not in first.earlier:
+                more = other.scores("DSTC7", name) - first.scores("DSTC7", plain)
+                found += f", 95% within {' to '.join(f'{end[0]:+.3f}' for end in mean_intervals(more[None]))}"
+            goals.append(Goal(aim, found, here >= there))
     return goals
 
 
@@ -218,24 +256,15 @@ def _reached(value: float, aim: float) -> tuple[str, bool]:
     return f"{value:.3f}", value >= aim
 
 
-def _best(comparison: Comparison, measure: str, names: list[str], peer: str) -> tuple[str, float]:
-    """Return the best of some runs, and how many times a peer's score it has."""
-    best = max(names, key=lambda run: _of(comparison, measure, run))
-    return best, _of(comparison, measure, best) / _of(comparison, measure, peer)
+def _best(standing: Standing, measure: str, names: list[str], peer: str, least: float) -> tuple[str, bool]:
+    """Say how many times a peer's score the best of some runs has, and whether that is enough."""
+    best = max(names, key=lambda run: standing.mean(measure, run))
+    ratio = standing.mean(measure, best) / standing.mean(measure, peer)
+    return f"{ratio:.3f} ({standing.named(best)}, the best of {len(names)} on test)", ratio >= least
 
 
-def _ours(comparison: Comparison) -> list[str]:
-    return [run for run in comparison.runs if run != PEER]
-
-
-def _of(comparison: Comparison, measure: str, run: str) -> float:
-    return float(_row(comparison, measure, run).mean())
-
-
-def _row(comparison: Comparison, measure: str, run: str) -> NDArray[np.float64]:
-    """Return a run's scores, example by example."""
-    scores = _scores(comparison, measure)
-    return scores.values[scores.runs.index(run)]
+def _ours(standing: Standing) -> list[str]:
+    return [run for run in standing.runs if run != PEER]
 
 
 def _scores(comparison: Comparison, measure: str) -> Scores:

@@ -49,7 +49,6 @@ def to_markdown(sections: Iterable[Section], quick: bool, page: str = "") -> str
     """Return the page with these sections in it; others that it has stay as they are."""
     parts = {title: text.rstrip() for title, text in re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", page, re.M | re.S)}
     for section in sections:
-        parts.pop(f"{section.title}: in part", None)  # now it is whole
         parts[section.title] = _section(section)
     return "\n\n".join([_head(quick), *(f"## {title}\n\n{text}" for title, text in sorted(parts.items()))]) + "\n"
 

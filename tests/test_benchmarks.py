@@ -55,9 +55,6 @@ def test_some_topics_leave_the_others_as_they_were() -> None:
     changed = to_markdown([first._replace(tables=[])], quick=False, page=page)
     assert "| 1 |" not in changed
     assert changed.partition("## B")[2] == page.partition("## B")[2]
-    in_part = to_markdown([first._replace(title="A: in part")], quick=False, page=page)
-    assert re.findall("^## (.*)", in_part, re.MULTILINE) == ["A", "A: in part", "B"]
-    assert to_markdown([first], quick=False, page=in_part) == page
 
 
 def test_an_unknown_topic() -> None:
@@ -76,5 +73,5 @@ def test_the_readme_says_what_was_measured_of_rankers() -> None:
         ("sentence-transformers", "sentence-transformers' own trainer: {};"),
         ("cascade-taught", "or in {} with no encoder larger than MiniLM once it is trained"),
     ):
-        first = next(row for row in table.splitlines() if row.startswith(f"| {system} |"))
+        first = next(row for row in table.splitlines() if row.startswith((f"| {system} |", f"| {system} †")))
         assert words.format(f"{float(first.split('|')[2].split()[0]):.0%}") in said

@@ -1,6 +1,7 @@
 """What the benchmark of rankers keeps of its runs, and says of its goals."""
 
 import datetime
+import json
 
 import numpy as np
 import polars as pl
@@ -59,8 +60,11 @@ def test_goals_are_met_by_figures():
     )
     second = compared(**{"minilm": [1] * 4 + [0] * 16, "cascade-late": [1] * 8 + [0] * 12})
     fourth = compared(**{"words-or-none": [1] * 20, "bi-or-none": [0] * 20})
-    by_task = {("ubuntu", 1): first, ("ubuntu", 2): second, ("ubuntu", 4): fourth, ("ubuntu", 5): first}
-    goals = {goal.aim.partition(" (")[0]: goal for goal in rankers._goals(by_task, speeds, whole=True)}
+    by_task = {
+        ("ubuntu", subtask): rankers.Standing(found, {})
+        for subtask, found in ((1, first), (2, second), (4, fourth), (5, first))
+    }
+    goals = {goal.aim.partition(" (")[0]: goal for goal in rankers._goals(by_task, speeds)}
     met = {aim: goal.met for aim, goal in goals.items()}
     assert met == {
         "R@1 at least 0.60, by one recipe for both": True,
@@ -78,16 +82,35 @@ def test_goals_are_met_by_figures():
     }
     ratio = goals["R@1 at least 1.10 times that of MiniLM by sentence-transformers' trainer, on MiniLM alone"].found
     assert ratio == "1.200 (stacked, the best of 3 on test)"
-    in_part = rankers._goals(by_task, speeds, whole=False)
-    assert [goal.aim for goal in in_part] == [
-        goal.aim
-        for goal in goals.values()
-        if "at least 0." not in goal.aim and "1.10" not in goal.aim and "subtask 2" not in goal.aim
-    ]
+    row = {"R@1": (0.65, 0.6, 0.7), "R@10": (0.9, 0.8, 1.0), "DSTC7": (0.8, 0.7, 0.9)}
+    by_task["ubuntu", 1] = rankers.Standing(first, {"cascade-late-mpnet": row})
+    by_task["ubuntu", 4] = rankers.Standing(fourth, {"late-mpnet-or-none": row | {"DSTC7": (0.75, 0.7, 0.8)}})
+    found = {goal.aim: goal for goal in rankers._goals(by_task, speeds)}
+    best = "R@10 at least 0.88, by one recipe for both (cascade-late-mpnet †, the best on test)"
+    assert found[best] == (best, "0.900", True)
+    worse = next(goal for aim, goal in found.items() if aim.startswith("late-mpnet-or-none †"))
+    assert worse[1:] == ("0.750 against 0.800: -0.050", False)  # no interval: scores by example were not kept
+
+
+def test_rows_of_before_are_shown_until_they_are_made_anew(tmp_path, monkeypatch):
+    rows = {"a": {"R@1": [0.5, 0.4, 0.6]}, "b": {"R@1": [0.2, 0.1, 0.3]}}
+    known = {"measured": "2026-01-01", "training": {}, "tasks": {"ubuntu_1": {"truth": "this", "rows": rows}}}
+    monkeypatch.setattr(kept, "EARLIER", tmp_path / "earlier.json")
+    kept.EARLIER.write_text(json.dumps(known))
+    assert kept.earlier_rows("ubuntu_1", "this", ["b", "c"]) == {"a": rows["a"]}
+    assert kept.earlier_rows("ubuntu_1", "another", []) == kept.earlier_rows("ubuntu_2", "this", []) == {}
+
+
+def test_a_row_of_before_has_no_tie_group():
+    row = dict.fromkeys(("R@1", "R@10", "DSTC7"), (0.65, 0.6, 0.7))
+    table = rankers._table("ubuntu", 1, rankers.Standing(compared(a=[1, 0], b=[1, 1]), {"c": row}))
+    assert [line[0] for line in table.rows] == ["b", "c †", "a"]
+    assert table.rows[1][1:] == ["0.650 [0.600, 0.700]"] * 3
+    assert all(cell.split()[-1].isalpha() for line in table.rows[::2] for cell in line[1:])
 
 
 @pytest.mark.parametrize("missing", [(), ("bm25",)])
 def test_recipes_without_a_row_are_named(monkeypatch, missing):
     monkeypatch.setattr(rankers, "NETWORKS", {("ubuntu", 1): ("a", *missing)})
-    tables = rankers._missing({("ubuntu", 1): compared(a=[1, 0], b=[0, 1])})
+    tables = rankers._missing({("ubuntu", 1): rankers.Standing(compared(a=[1, 0], b=[0, 1]), {})})
     assert [table.rows for table in tables] == [[["Ubuntu, subtask 1", "bm25"]]][: len(missing)]

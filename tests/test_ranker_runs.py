@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ pytest.importorskip("torch")
 from tests.systems.small_networks import ENCODER, TRAINING, cuts
 
 from rejoinder.files import BadInputError
+from rejoinder.folders import alone_in
 from rejoinder.model import load_model
 from rejoinder.recipe import names
 from rejoinder.tasks.build import build_task
@@ -82,6 +84,28 @@ def test_what_is_taught_by_another_or_learned_from_other_data_is_trained_anew(fo
     own = list(cuts(50, 9))
     build_task(own, [cut.replies for cut in own], 5, seed=9).save(folder / "ubuntu" / "turns" / "train")
     assert made() > second
+
+
+def test_what_another_process_makes_is_waited_for(folder, monkeypatch, capsys):
+    monkeypatch.setattr(ranker_runs, "WORDS", {("ubuntu", 1): ("bm25", "tfidf", "words")})
+    monkeypatch.setattr(ranker_runs, "NETWORKS", {})
+    runs, models = folder / "runs" / "ubuntu" / "subtask_1", folder / "models"
+    with alone_in(folder / "held" / "ubuntu-1-bm25", runs), alone_in(models / ".ubuntu-1-words.part", runs):
+        held = [ranker_runs._tried("ubuntu", 1, name) for name in ("bm25", "tfidf", "words")]
+    assert held == ["held", "made", "held"]
+    assert [path.name for path in runs.iterdir()] == ["tfidf.json"]
+    paused = []
+    with ExitStack() as another:
+        another.enter_context(alone_in(folder / "held" / "ubuntu-1-bm25", runs))
+        monkeypatch.setattr(ranker_runs.time, "sleep", lambda seconds: [paused.append(seconds), another.close()])
+        with pytest.raises(SystemExit) as ended:
+            ranker_runs.main(["ubuntu/1/bm25"])
+    assert (ended.value.code, paused) == (0, [2])
+    assert sorted(path.name for path in runs.iterdir()) == ["bm25.json", "tfidf.json"]
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        ranker_runs.main(["ubuntu/1/tfidf", "ubuntu/1/bm25"])
+    assert capsys.readouterr().out.split() == ["ubuntu/1/tfidf", "ubuntu/1/bm25"]  # as they were asked for
 
 
 def test_every_run_is_of_a_recipe():

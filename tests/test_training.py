@@ -12,6 +12,7 @@ from torch import nn  # noqa: E402
 
 from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
+from rejoinder.nn import encoders  # noqa: E402
 from rejoinder.training import (  # noqa: E402
     Training,
     load_arrays,
@@ -337,3 +338,26 @@ def test_a_folder_of_another_version_is_named(work):
     (folder / training.LEARNER).write_text(json.dumps(described))
     with pytest.raises(UserError, match=r"learner.json: prepared by another version \(.*acumulate.*\); prepare"):
         training.train(folder)
+
+
+@pytest.mark.parametrize(
+    ("precision", "able", "pretrained", "half"),
+    [
+        ("auto", True, True, True),
+        ("auto", True, False, False),
+        ("auto", False, True, False),
+        ("full", True, True, False),
+        ("bf16", False, False, True),
+    ],
+)
+def test_a_cpu_computes_in_half_precision_where_that_is_faster_or_wanted(
+    monkeypatch, precision, able, pretrained, half
+):
+    monkeypatch.setattr(encoders, "cpu_has_halves", lambda: able)
+    monkeypatch.setattr(encoders, "Pretrained", nn.Linear)
+    network = nn.Sequential()
+    network.encoder = nn.Linear(4, 4) if pretrained else nn.Identity()
+    plain = training._Plain(precision)
+    plain.prepare(network, None)
+    with plain.autocast():
+        assert nn.Linear(4, 4)(torch.zeros(1, 4)).dtype == (torch.bfloat16 if half else torch.float32)

@@ -94,6 +94,10 @@ def new_folders(folder: Path, shown: Path | None = None) -> Iterator[None]:
         raise
 
 
+class HeldError(BadInputError):
+    """Another process has the folder."""
+
+
 @contextmanager
 def alone_in(stage: Path, out: Path) -> Iterator[None]:
     """Make a folder and hold it, so that no other process writes to it; a process that dies lets go of it."""
@@ -109,7 +113,7 @@ def alone_in(stage: Path, out: Path) -> Iterator[None]:
         with naming_full(out):
             yield
     except BlockingIOError:
-        raise BadInputError(out, "another process is writing this folder") from None
+        raise HeldError(out, "another process is writing this folder") from None
     finally:
         os.close(handle)
 

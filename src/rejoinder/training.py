@@ -64,7 +64,7 @@ class Training:
     patience: int = 3
     """Checks without improvement after which training stops; 0: never."""
     precision: Literal["auto", "full", "bf16"] = "auto"
-    """auto: bf16 on a GPU that has it, else full; one process on a CPU is always full."""
+    """auto: bf16 on a GPU that has it and, for a pretrained encoder, on a CPU that computes in it; else full."""
 
     def __post_init__(self) -> None:
         """Refuse what nothing can be learned by."""
@@ -191,7 +191,7 @@ def accelerator(precision: str) -> Any:
     """Return accelerate's Accelerator; one process on a CPU needs none of it and gets a plain stand-in."""
     distributed = "LOCAL_RANK" in os.environ
     if not torch.cuda.is_available() and not distributed:
-        return _Plain()
+        return _Plain(precision)
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
 
@@ -207,14 +207,22 @@ class _Plain:
     device = torch.device("cpu")
     process_index, num_processes, is_main_process = 0, 1, True
 
-    def prepare(self, *parts: Any) -> Any:
-        return parts
+    def __init__(self, precision: str) -> None:
+        self.precision = precision
+
+    def prepare(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+        self.network = network
+        return network, optimizer
 
     def backward(self, loss: Tensor) -> None:
         loss.backward()
 
     def autocast(self) -> Any:
-        return torch.autocast("cpu", enabled=False)
+        from rejoinder.nn.encoders import swift
+
+        if self.precision == "auto":
+            return swift(self.network, self.device)
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16")
 
     def unwrap_model(self, network: nn.Module) -> nn.Module:
         return network

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -225,6 +225,13 @@ class Pretrained(nn.Module):
             self.model.pooler = None  # nobody asks it
         self.size: int = config.hidden_size
         self.tells_parts = getattr(config, "type_vocab_size", 0) > 1  # RoBERTa has a table for them, of one row
+        self.attention = str(self.model.config._attn_implementation)
+
+    def train(self, mode: bool = True) -> Self:
+        """Learn, or read: on a CPU the fused attention's gradient, in half precision, takes longer than all else."""
+        learns_here = mode and next(self.parameters()).device.type == "cpu"
+        self.model.set_attn_implementation("eager" if learns_here else self.attention)
+        return super().train(mode)
 
     def forward(self, tokens: Tensor, mask: Tensor, parts: Tensor | None = None) -> Tensor:
         """Return a state for each token; `parts` tells a context (0) from a reply (1).
@@ -315,7 +322,7 @@ def _expect_rows(positions: nn.Embedding, asked: int) -> None:
 
 def swift(network: nn.Module, device: torch.device) -> torch.autocast:
     """Compute in half precision where that is faster: on a GPU, and with a pretrained encoder on a CPU made for it."""
-    if device.type == "cuda" or isinstance(network.encoder, Pretrained):
+    if device.type == "cuda" or isinstance(getattr(network, "encoder", None), Pretrained):
         return swift_encoder(device)
     return torch.autocast(device.type, enabled=False)
 
