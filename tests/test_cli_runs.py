@@ -1,8 +1,11 @@
 import json
 
+import msgspec
+import polars as pl
 import pytest
 
 from rejoinder.tasks.build import Cut, build_task
+from rejoinder.tasks.load import load_task
 
 
 @pytest.fixture
@@ -98,3 +101,37 @@ def test_seeds_are_those_that_every_library_takes(cli, folders):
         assert cli(*asked, 2**63 - 1)[0] == 0
         run = folders / f"{number}.json"
         assert cli("predict", folders / f"{number}.model", "--task", folders / "task" / "test", "--out", run)[0] == 0
+
+
+def test_weights_are_not_learned_from_what_is_to_be_answered(cli, folders):
+    task, files = folders / "task", []
+    for name in ("bm25", "tfidf"):
+        cli("train", name, "--task", task, "--out", folders / f"{name}.model")
+        files.append(folders / f"{name}.json")
+        cli("predict", folders / f"{name}.model", "--task", task / "test", "--out", files[-1])
+    again = ("--method", "stack", "--dev", task / "test", "--dev-run", files[0], "--dev-run", files[1])
+    code, _, err = cli("fuse", *files, "--task", task / "test", "--out", folders / "o.json", *again)
+    assert (code, "test: --dev: is the task that is answered; its own answers would be learned" in err) == (2, True)
+    code, out, _ = cli("train", "words", "--task", task / "dev", "--dev", task / "dev", "--out", folders / "w.model")
+    assert (code, "note: dev is what it learned from: what was chosen there may be wrong elsewhere" in out) == (0, True)
+
+
+def test_examples_that_teach_nothing_are_told_of(cli, folders):
+    source = folders / "task" / "train"
+    told = load_task(source).examples
+    silent = pl.when(pl.int_range(pl.len()) != 3).then("correct")
+    msgspec.structs.replace(load_task(source), examples=told.with_columns(correct=silent)).save(folders / "silent")
+    code, out, _ = cli("train", "bm25", "--task", folders / "silent", "--out", folders / "m.model")
+    assert (code, "note: 1 of 20 examples to learn from say nothing of what is right" in out) == (0, True)
+
+
+def test_a_confidence_that_is_none_is_named(cli, folders):
+    task, run = folders / "task", folders / "run.json"
+    cli("train", "words-or-none", "--task", task, "--out", folders / "none.model")
+    cli("predict", folders / "none.model", "--task", task / "test", "--out", run)
+    answers = json.loads(run.read_text())
+    answers[2]["candidate-ranking"][0]["confidence"] = 1.5
+    run.write_text(json.dumps(answers))
+    code, _, err = cli("reliability", task / "test", run)
+    named = f"run.json: example {answers[2]['example-id']}: confidence: 1.5 is no confidence; expected 0 to 1"
+    assert (code, named in err) == (2, True), err

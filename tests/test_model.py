@@ -297,7 +297,7 @@ def test_a_damaged_part_is_named_where_it_is(cli, tmp_path, save):
     (model / "words.npz").write_bytes(b"x")
     recipe = save("both.yaml", f"about: ''\nsystem: ensemble\nsettings: {{members: [tfidf, {model}]}}\n")
     code, _, err = cli("train", recipe, "--task", task, "--dev", task, "--out", tmp_path / "both")
-    assert (code, err.startswith(f"error: {model / 'words.npz'}: damaged (")) == (2, True), err
+    assert (code, err.startswith(f"error: {model / 'words.npz'}: damaged; ")) == (2, True), err
     assert not (tmp_path / "both").exists()
 
 

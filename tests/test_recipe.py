@@ -52,7 +52,7 @@ def test_mistaken_settings_are_named(save, complaint):
     assert complaint(make_system, recipe) == "d: settings.k1: expected `float`, got `str`"
     stages = "about: a\nsystem: neural-ranker\nsettings: {stages: [{loss: binary}, {negativs: 9}]}\n"
     assert complaint(make_system, read_recipe(str(save("g.yaml", stages)))) == (
-        "g: settings.stages.2.negativs: no key 'negativs'; did you mean 'negatives'?"
+        "g: settings.stages[1].negativs: no key 'negativs'; did you mean 'negatives'?"
     )
 
 
@@ -156,10 +156,10 @@ def test_settings_that_nothing_can_be_learned_by(complaint, system, settings, pr
 @pytest.mark.parametrize(
     ("network", "problem"),
     [
-        ({"match": "lat"}, "settings.stages.1.network.match: no 'lat' here; did you mean 'late'?"),
+        ({"match": "lat"}, "settings.stages[0].network.match: no 'lat' here; did you mean 'late'?"),
         (
             {"match": "x"},
-            "settings.stages.1.network.match: no 'x' here; "
+            "settings.stages[0].network.match: no 'x' here; "
             "expected one of bilinear, cross, dot, esim, late, memory, poly",
         ),
     ],
@@ -211,3 +211,13 @@ def test_a_part_that_is_nowhere_is_named(save, complaint):
     told = "mine: 'dee.model' is neither a recipe nor, from here, a model's folder; see `rejoinder recipes`"
     with pytest.raises(UserError, match=re.escape(told)):
         read_parts(read_recipe(str(recipe)))
+
+
+def test_a_rate_may_be_written_as_people_write_it(save):
+    text = "about: a\nsystem: neural-ranker\nsettings: {stages: [{training: {rate: 1e-4}}]}\n"
+    assert make_system(read_recipe(str(save("rate.yaml", text)))).settings.stages[0].training.rate == 1e-4
+
+
+def test_a_mistake_in_a_file_that_is_shown_is_named_by_it(cli, save):
+    path = save("mine.yaml", "about: a\nsystem: bm25\nsettings: {stme: 1}\n")
+    assert f"{path}: settings.stme: no key 'stme'" in cli("recipes", path)[2]

@@ -313,7 +313,7 @@ def test_the_loop_needs_torch_numpy_and_safetensors_alone(tmp_path, missing):
 def test_a_folder_where_nothing_was_prepared_is_named(tmp_path):
     for arguments, code, told in (
         ([str(tmp_path)], 2, f"error: {tmp_path}: nothing was prepared here; it has no learner.json\n"),
-        ([], 1, "usage: python -m rejoinder.training FOLDER..."),
+        ([], 2, "usage: python -m rejoinder.training FOLDER..."),
     ):
         found = subprocess.run([sys.executable, "-m", "rejoinder.training", *arguments], capture_output=True, text=True)
         assert found.returncode == code
@@ -361,3 +361,10 @@ def test_a_cpu_computes_in_half_precision_where_that_is_faster_or_wanted(
     plain.prepare(network, None)
     with plain.autocast():
         assert nn.Linear(4, 4)(torch.zeros(1, 4)).dtype == (torch.bfloat16 if half else torch.float32)
+
+
+def test_a_stage_that_was_trained_is_said_to_be(work, capsys):
+    folder = work("line", Training(epochs=1))
+    train(folder)
+    training._main([str(folder)])
+    assert capsys.readouterr().out == f"{folder}: trained already\n"

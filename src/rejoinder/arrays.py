@@ -27,8 +27,14 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDA
             return {name: file[name] for name in names or file.files}
     except FileNotFoundError:
         raise BadInputError(path, "no such file; the model is not whole, or an old one: train it anew") from None
-    except Exception as error:  # whatever zip and pickle make of a damaged file
-        raise BadInputError(path, f"damaged ({error})") from None
+    except PermissionError as error:
+        raise BadInputError(path, f"cannot be read ({error.strerror})") from None
+    except KeyError:
+        raise BadInputError(
+            path, "something is missing in it; the model is damaged, or an old one: train it anew"
+        ) from None
+    except Exception:  # whatever zip and pickle make of a damaged file, and what they advise
+        raise BadInputError(path, "damaged; train the model anew") from None
 
 
 def read_shaped(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:

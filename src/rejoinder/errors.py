@@ -5,17 +5,23 @@ import math
 import os
 import re
 
+MOST = 2**31 - 1
+"""The largest whole number that a setting may be: arrays and files count no further."""
+
 
 class UserError(ValueError):
     """A mistake that the person at the keyboard can mend; the command line shows it as one line."""
 
 
 def expect_least(settings: object, **least: float) -> None:
-    """Refuse settings that are less than the least that makes sense, or beyond all numbers."""
+    """Refuse settings that are less than the least that makes sense, or beyond what can be counted."""
     for name, value in least.items():
-        if not value <= getattr(settings, name) < math.inf:
-            finite = "" if math.isfinite(getattr(settings, name)) else "a finite number, "
-            raise ValueError(f"{name} is {getattr(settings, name)}; expected {finite}{value} or more")
+        given = getattr(settings, name)
+        if isinstance(given, int) and given > MOST:
+            raise ValueError(f"{name} is {given}; expected {value} to {MOST}")
+        if not value <= given < math.inf:
+            finite = "" if math.isfinite(given) else "a finite number, "
+            raise ValueError(f"{name} is {given}; expected {finite}{value} or more")
 
 
 def expect_share(settings: object, *names: str) -> None:

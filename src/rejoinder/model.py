@@ -18,7 +18,14 @@ from rejoinder.folders import alone_in, clear_folder, keep_only, staged_folder
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
-from rejoinder.systems.system import AnySystem, JudgementSystem, Lesson, expect_numbers, needed_extra
+from rejoinder.systems.system import (
+    AnySystem,
+    JudgementSystem,
+    Lesson,
+    SelectionSystem,
+    expect_numbers,
+    needed_extra,
+)
 from rejoinder.tasks.judgement import JudgementTask, Question
 from rejoinder.tasks.load import Task
 from rejoinder.tasks.selection import SelectionTask
@@ -27,6 +34,8 @@ from rejoinder.watch import Watch, unwatched
 
 _PARTS, _MADE = "parts", "made"
 _WORK_CARD = "card.json"
+_TRAINED = ("checkpoint.pt", "weights.safetensors", "history.json")
+"""What a training leaves beside its `learner.json`."""
 _LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
 """What is drawn when a model is done, and what `rejoinder index` changes in it."""
 _MANY_TIES = 0.1
@@ -117,6 +126,8 @@ def train_model(
     system = make_system(given.recipe)
     for recipe in (given.recipe, *read_parts(given.recipe)):
         _check_sources(make_system(recipe), out)
+    if given.dev is not None:
+        _check_asked(system, [_unlearned(source) for source in system.part_sources()], given.dev[1], given.seed)
     for path, task in filter(None, (given.train, given.also, given.dev)):
         _check_kind(given.recipe, system, path, task)
         _check_votes(path, task, given.train)
@@ -148,10 +159,10 @@ def train_model(
         )
         system.check(lesson)
         with alone_in(own, own):
-            _renew_work(own, card)
+            notes = [*_doubts(given, card), *_renew_work(own, card)]
             _learn(given, system, lesson, folder, spare, shared or _Shared(own / _MADE, set()))
         system.save(folder)
-        card = msgspec.structs.replace(card, notes=tuple(system.notes))
+        card = msgspec.structs.replace(card, notes=(*notes, *system.notes))
         write_yaml(folder / CARD, card)
         shutil.rmtree(folder / "work", ignore_errors=True)
     return card
@@ -230,6 +241,19 @@ def _check_sources(system: AnySystem, out: Path) -> None:
         system.expect_part(source, part)
     if teacher is not None:
         system.expect_teacher(teacher, make_system(_recipe_of(teacher)))
+
+
+def _check_asked(system: Any, parts: list[Any], dev: Any, seed: int) -> None:
+    """Refuse a dev that a part will not be able to answer, before any is trained."""
+    if not isinstance(system, SelectionSystem) or not parts:
+        return
+    asked = system.dev_of_parts(dev, seed)
+    for source, part in zip(system.part_sources(), parts, strict=True):
+        try:
+            part.expect_task(asked)
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from None
+        _check_asked(part, part.parts, asked, seed)
 
 
 def _unlearned(source: str) -> AnySystem:
@@ -364,9 +388,17 @@ def _expect_apart(work: Path, out: Path) -> None:
 
 
 def _spare_trained(work: Path, card: ModelCard) -> None:
-    """Refuse a folder in which something else was trained to its end, perhaps on another machine."""
-    if not _is_work_of(work, card) and any(work.rglob("history.json")):
-        raise BadInputError(work, "holds what another recipe, seed or task has trained; name another --work")
+    """Refuse a folder in which something else was trained, to its end or not, perhaps on another machine."""
+    if _is_work_of(work, card):
+        return
+    if _has_trained(work):
+        raise BadInputError(
+            work, "holds what another recipe, seed or task has trained, or began to; name another --work, or remove it"
+        )
+
+
+def _has_trained(work: Path) -> bool:
+    return any((path.parent / "learner.json").is_file() for name in _TRAINED for path in work.rglob(name))
 
 
 def _is_work_of(work: Path, card: ModelCard) -> bool:
@@ -379,11 +411,27 @@ def _mark_of(card: ModelCard) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(card, versions={}))
 
 
-def _renew_work(work: Path, card: ModelCard) -> None:
-    """Keep what an interrupted training of the same card left behind; of another, its parts, which have own cards."""
-    if not _is_work_of(work, card):
-        try:
-            keep_only(work, _MADE)
-            (work / _WORK_CARD).write_bytes(_mark_of(card))
-        except OSError as error:
-            raise BadInputError(work, f"cannot be written ({error.strerror})") from None
+def _renew_work(work: Path, card: ModelCard) -> list[str]:
+    """Keep what an interrupted training of the same card left behind; of another, its parts, which have own cards.
+
+    Returns a note where something else was lost.
+    """
+    if _is_work_of(work, card):
+        return []
+    lost = _has_trained(work)
+    try:
+        keep_only(work, _MADE)
+        (work / _WORK_CARD).write_bytes(_mark_of(card))
+    except OSError as error:
+        raise BadInputError(work, f"cannot be written ({error.strerror})") from None
+    return ["what another recipe, seed or task had begun to train here was dropped"] if lost else []
+
+
+def _doubts(given: Assignment, card: ModelCard) -> list[str]:
+    """Say what is odd about data that can be learned from all the same."""
+    found, train = [], given.train[1]
+    if card.dev is not None and card.dev.fingerprint == card.train.fingerprint:
+        found.append("dev is what it learned from: what was chosen there may be wrong elsewhere")
+    if isinstance(train, SelectionTask) and (silent := train.examples["correct"].null_count()):
+        found.append(f"{silent:,} of {train.examples.height:,} examples to learn from say nothing of what is right")
+    return found

@@ -63,15 +63,16 @@ def make_system(recipe: Recipe, source: Path | None = None) -> AnySystem:
     class_ = find_system(recipe.system)
     _check_keys(path, recipe.settings, class_.Settings, ("settings",))
     try:
-        settings: object = msgspec.convert(recipe.settings, class_.Settings)
+        # YAML takes 1e-4 for a text
+        settings: object = msgspec.convert(recipe.settings, class_.Settings, strict=False)
     except msgspec.ValidationError as error:
         raise invalid(path, None, error, "settings") from None
     return class_(settings)
 
 
-def in_full(recipe: Recipe) -> str:
+def in_full(recipe: Recipe, source: Path | None = None) -> str:
     """Return a recipe as YAML that names every setting of its system."""
-    settings = _with_defaults(make_system(recipe).settings)
+    settings = _with_defaults(make_system(recipe, source).settings)
     return msgspec.yaml.encode({"about": recipe.about, "system": recipe.system, "settings": settings}).decode()
 
 
@@ -121,8 +122,8 @@ def _check_keys(path: Path, given: object, type_: object, place: tuple[str, ...]
     if isinstance(known, msgspec.inspect.LiteralType) and isinstance(given, str) and given not in known.values:
         raise BadInputError(path, f"no {given!r} here{_instead(given, map(str, known.values))}", field=".".join(place))
     if isinstance(given, list) and isinstance(known, msgspec.inspect.VarTupleType | msgspec.inspect.ListType):
-        for number, item in enumerate(given, 1):
-            _check_keys(path, item, known.item_type, (*place, str(number)))
+        for number, item in enumerate(given):
+            _check_keys(path, item, known.item_type, (*place[:-1], f"{place[-1]}[{number}]"))
     if not isinstance(given, dict) or not isinstance(known, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
         return
     fields = {field.encode_name: field.type for field in known.fields}

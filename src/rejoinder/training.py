@@ -37,7 +37,7 @@ _ARRAYS = "arrays.json"
 _CHECKPOINT = "checkpoint.pt"
 _TOO_MUCH = (
     "out of memory; set `batch` lower, and `accumulate` higher by as much, in `training` "
-    "(where wrong replies are the batch's others, each context then has fewer of them)"
+    "(where wrong replies are the batch's others, each context then has fewer of them), or take a smaller network"
 )
 
 
@@ -257,7 +257,7 @@ class _Loop:
                 raise UserError(
                     f"there are fewer batches than processes, {self.accelerator.num_processes}: set `batch` lower"
                 )
-            raise UserError("there is nothing to learn from: no example has an answer")
+            raise UserError("there is nothing to learn from: no example has an answer, with something wrong beside it")
         self.steps = self.training.epochs * len(step_places(self.training, len(first)))
         self.wrapped.train()
         where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
@@ -469,9 +469,13 @@ def _print_progress(title: str, total: int | None) -> Any:
 
 def _main(folders: list[str]) -> None:
     if not folders:
-        sys.exit("usage: python -m rejoinder.training FOLDER... (folders that `rejoinder train --prepare-only` names)")
+        usage = "usage: python -m rejoinder.training FOLDER... (folders that `rejoinder train --prepare-only` names)"
+        print(usage, file=sys.stderr)
+        sys.exit(2)
     try:
         for folder in folders:
+            if (Path(folder) / WEIGHTS).is_file():
+                print(f"{folder}: trained already")
             train(Path(folder), _print_progress)
     except (UserError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -66,3 +66,18 @@ def _arrays(utterances: list[list[int]], options: list[list[int]]) -> dict[str, 
         "dev_options": np.concatenate([np.array(own, dtype=np.int64) for own in options]),
         "dev_option_bounds": np.cumsum([0, *map(len, options)]),
     }
+
+
+def test_wrong_options_are_drawn_each_once() -> None:
+    settings = RankingSettings()
+    lists = [[0, 1, 2, 3], [1, 1], [3, 2, 2]]
+    dialogues = Options(_arrays([[10], [12], [13], [16]], lists), "dev", settings, torch.device("cpu"))
+    assert dialogues.has_wrong().tolist() == [True, False, True]  # 0, 1 and 2 are right, one for each
+    rows, drawn = torch.arange(3), set()
+    for _ in range(40):
+        wrong = dialogues.draw(rows, 2).tolist()
+        assert sorted(wrong[0]) in ([1, 2], [1, 3], [2, 3])
+        assert wrong[1:] == [[1, 1], [3, 2]]  # there is none, or one: the right one stands in, and does not count
+        drawn.add(tuple(sorted(wrong[0])))
+    assert len(drawn) == 3
+    assert dialogues.draw(rows, 6).shape == (3, 6)

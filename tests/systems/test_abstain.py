@@ -233,3 +233,34 @@ class Blind(Noisy):
 def test_a_ranker_that_finds_nothing_teaches_nothing():
     with pytest.raises(UserError, match="found the right option of no example of dev"):
         trained(task_of(60, seed=1, without=0.2), ranker=Blind)
+
+
+def test_options_are_the_less_likely_the_more_often_the_right_one_is_missed():
+    dev, test = task_of(3000, seed=1), task_of(3000, seed=2)
+    run = trained(dev, ranker=Overlooking).predict(test)
+    best = of_best_option(run, test.truth())
+    assert best.confidence.mean() == pytest.approx(best.right.mean(), abs=0.03)
+    assert calibration_error(best) < 0.06
+    totals = run.choices.group_by("example").agg(pl.col("score").sum())["score"]
+    assert totals.max() < 1 + 1e-9
+    assert totals.mean() < 0.9  # the rest is that of right options that were not found
+
+
+def test_a_ranker_that_is_no_good_is_not_turned_around():
+    dev = task_of(500, seed=1)
+    system = trained(dev, ranker=Mistaken)
+    assert system.notes == ["better scores are no righter on dev: all options of an example are taken to be as likely"]
+    run, asked_for = system.predict(dev), Mistaken(None).predict(dev)
+    assert run.choices.filter(pl.col("option") != NONE)["option"].equals(asked_for.choices["option"])
+
+
+def test_signals_that_differ_by_rounding_alone_weigh_nothing():
+    class Even(Noisy):
+        """Scores all alike, but for the last digit."""
+
+        def predict(self, task, watch=unwatched):
+            pairs = offered(task)
+            return to_run(task, "even", pairs, 0.1 + 1e-16 * (np.arange(len(pairs.row)) % 3))
+
+    dev = task_of(200, seed=1)
+    assert of_none(trained(dev, ranker=Even).predict(dev), dev.truth()).confidence == pytest.approx(0.2, abs=0.06)

@@ -261,3 +261,30 @@ def test_vectors_whose_signs_tell_nothing_are_compared_exactly():
     for query in asked:
         exact = np.delete(np.argsort(-(vectors @ query)), np.flatnonzero(np.isin(np.argsort(-(vectors @ query)), gone)))
         assert len(set(index.nearest(query, 20, rescored=100)) & set(exact[:20])) > 18  # half precision
+
+
+@pytest.mark.parametrize("name", ["vectors", "weights"])
+def test_what_is_no_number_is_said_when_it_is_come_upon(tmp_path, complaint, name):
+    add(Index(tmp_path / "index"), list(range(200)))
+    path = tmp_path / "index" / "1" / f"{name}.npy"
+    array = np.load(path)
+    array[:] = np.nan
+    np.save(path, array)
+    index = Index.open(tmp_path / "index")
+    told = "index: holds what is no number; the index is damaged: train the model anew"
+    if name == "vectors":
+        assert complaint(index.nearest, vectors_of([7])[0], 5) == told
+    else:
+        assert complaint(index.word_scores, count_words(["alpha beta"], 0)) == told
+
+
+def test_a_folder_that_may_not_be_written_is_named(tmp_path, complaint, monkeypatch):
+    index = Index(tmp_path / "index")
+    add(index, [1, 2])
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(np, "save", refuse)
+    assert complaint(add, index, [3]).endswith("2: cannot be written (Permission denied)")
+    assert len(Index.open(tmp_path / "index")) == 2

@@ -251,7 +251,9 @@ def test_weights_that_were_trained_are_not_lost_to_another_recipe(tasks, tmp_pat
     trained(tasks, changed, tmp_path / "model", work=work)
     before = (work / "stage_1" / "weights.safetensors").read_bytes()
     told = complaint(trained, tasks, recipe("dot"), tmp_path / "other", work=work)
-    assert told == "work: holds what another recipe, seed or task has trained; name another --work"
+    assert told == (
+        "work: holds what another recipe, seed or task has trained, or began to; name another --work, or remove it"
+    )
     assert (work / "stage_1" / "weights.safetensors").read_bytes() == before
 
 

@@ -14,7 +14,7 @@ from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, _count_each_once
 from rejoinder.systems.system import Lesson
-from rejoinder.systems.turns import turns_of
+from rejoinder.systems.turns import number_texts, turns_of
 from rejoinder.systems.words import WordStatistics, count_words, split_words
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
@@ -179,7 +179,7 @@ def test_a_damaged_model_is_named(tmp_path, complaint):
     ],
 )
 def test_statistics_that_do_not_fit_each_other_are_named(tmp_path, complaint, name, other):
-    WordStatistics.of(count_words(["one two", "two"], 0)).save(tmp_path / "words.npz")
+    WordStatistics.of(count_words(["one two", "two"], 0), np.array([1, 1])).save(tmp_path / "words.npz")
     arrays = read_arrays(tmp_path / "words.npz")
     assert len(arrays["words"]) == len(arrays["found"]) == 2
     write_arrays(tmp_path / "words.npz", arrays | {name: other})
@@ -275,3 +275,13 @@ def test_chinese_is_matched_by_its_characters():
 def test_texts_that_come_again_are_counted_as_if_each_were_new():
     texts = ["a red b", "blue", "a red b", "", "blue", "a"]
     assert (_count_each_once(texts, 5) != count_words(texts, 5)).nnz == 0
+
+
+def test_words_are_counted_in_texts_as_often_as_these_stand():
+    texts = ["one two two", "two", "one two two", "three", "two", "two"]
+    many = WordStatistics.of(count_words(texts, 0), np.ones(6, np.intp))
+    distinct, rows = number_texts(texts)
+    few = WordStatistics.of(count_words(distinct, 0), np.bincount(rows))
+    assert (few.texts, few.mean_length) == (6, many.mean_length) == (6, pytest.approx(10 / 6))
+    words = count_words(["one", "two", "three", "four"], 0).indices
+    assert few.frequency(words).tolist() == many.frequency(words).tolist() == [2, 5, 1, 0]

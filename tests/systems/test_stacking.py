@@ -170,3 +170,11 @@ def test_many_examples_are_fused_as_few_are():
         few = [SelectionRun("few", run.choices.filter(pl.col("example").is_between(first, end - 1))) for run in views]
         assert fuse_ranks(few).choices.equals(whole.filter(pl.col("example").is_between(first, end - 1)))
     assert whole["example"].n_unique() == 2500
+
+
+def test_the_least_of_shares_stay_apart():
+    choices = pl.DataFrame({"example": [0] * 4, "option": list("abcd"), "score": [1.0, 1e-12, 1e-16, 0.0]})
+    found = strengths(SelectionRun("", choices), 0.0)
+    assert found.tolist() == pytest.approx([0, np.log(1e-12), np.log(1e-16), np.log(1e-16)])
+    whole = choices.with_columns(score=pl.Series([0.6, 0.4, 0.0, 0.0]))
+    assert strengths(SelectionRun("", whole), 0.0).tolist() == pytest.approx([*np.log([0.6, 0.4]), *[np.log(1e-9)] * 2])

@@ -32,7 +32,7 @@ def recipes(
     from rejoinder.report.terminal import print_table
 
     if shown is not None:
-        typer.echo(in_full(read_recipe(shown)), nl=False)
+        typer.echo(in_full(read_recipe(shown), Path(shown)), nl=False)
         return
     known = [read_recipe(name) for name in names()]
     films = [recipe for recipe in known if recipe.name.startswith("films-")]

@@ -44,7 +44,7 @@ def fuse(
     ] = None,
 ) -> None:
     """Put the rankings of several runs together."""
-    from rejoinder.files import BadInputError, spare_inputs
+    from rejoinder.files import BadInputError, fingerprint, spare_inputs
     from rejoinder.model import check_answers
     from rejoinder.runs.convert import default_format, write_run
     from rejoinder.systems.stacking import fuse_ranks, fuse_scores, learn_stack, stack
@@ -58,6 +58,8 @@ def fuse(
         if dev is None or len(dev_runs or []) != len(runs):
             raise BadInputError("--method stack", f"needs --dev and a --dev-run for each of the {len(runs)} runs")
         (asked, found), (known, known_runs) = _read([(task, runs), (dev, dev_runs or [])], pool)
+        if fingerprint(dev) == fingerprint(task):
+            raise BadInputError(dev, "is the task that is answered; its own answers would be learned", field="--dev")
         check_answers(dev, known)
         fused = stack(found, learn_stack(known_runs, known.truth().correct))
     else:
@@ -101,6 +103,8 @@ def reliability(
 
     And how much can be answered at which precision.
     """
+    import polars as pl
+
     from rejoinder.files import BadInputError, spare_inputs
     from rejoinder.measures.calibration import (
         area_under,
@@ -124,8 +128,11 @@ def reliability(
     if not isinstance(answers, SelectionTruth):
         raise BadInputError(truth, "holds judgements; confidences in options are asked for")
     found = read_selection_run(run, answers)
-    if not found.choices["score"].is_between(0, 1).all():
-        raise BadInputError(run, "its scores are no confidences between 0 and 1, so nothing can be said of them")
+    wrong = found.choices.filter(~pl.col("score").is_between(0, 1))
+    if wrong.height:
+        example, score = wrong.select("example", "score").row(0)
+        problem = f"{score} is no confidence; expected 0 to 1, or nothing can be said of it"
+        raise BadInputError(run, problem, f"example {answers.ids[example]}", "confidence")
     forecasts = {"best option": of_best_option(found, answers)}
     none = of_none(found, answers)
     if none is not None:

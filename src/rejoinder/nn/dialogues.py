@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rejoinder.errors import UserError
@@ -132,10 +133,24 @@ class Options(Dialogues):
         self.option_bounds = arrays[f"{split}_option_bounds"].astype(np.int64)
         self.bounds = torch.from_numpy(np.array(self.option_bounds)).to(device)
 
-    def draw(self, rows: Tensor, chance: Tensor) -> Tensor:
-        """Return options of rows, by numbers between 0 and 1."""
+    def draw(self, rows: Tensor, count: int) -> Tensor:
+        """Return so many wrong options of each row, none twice; in the place of those that it has not, a right one."""
         first, end = (self.bounds[rows + step].unsqueeze(1) for step in (0, 1))
-        return self.options[first + (chance * (end - first)).long()]
+        width = max(count, int((end - first).max()))
+        places = first + torch.arange(width, device=self.device)
+        own = self.options[places.clamp(max=len(self.options) - 1)]
+        own = torch.where(places < end, own, self.correct_padded[rows, :1])
+        chance = torch.rand(own.shape).to(self.device).masked_fill(self.is_correct(rows, own), -1)
+        return own.gather(1, chance.topk(count, dim=1).indices)
+
+    def has_wrong(self) -> NDArray[np.bool_]:
+        """Say which rows have an option that is not correct."""
+        row, right = (
+            np.repeat(np.arange(len(self)), np.diff(ends)) for ends in (self.option_bounds, self.correct_bounds)
+        )
+        texts = len(self.utterances)
+        wrong = ~np.isin(row * texts + self.options.cpu().numpy(), right * texts + self.correct.cpu().numpy())
+        return np.bincount(row, wrong, minlength=len(self)) > 0
 
     @torch.no_grad()
     def scores(self, network: nn.Module, advance: Step = unheard) -> Tensor:

@@ -44,7 +44,10 @@ class Ranking:
     def batches(self, epoch: int) -> list[Tensor]:
         """Return rows of contexts with a correct reply, in batches of similar length."""
         rng = np.random.default_rng([self.seed, epoch])
-        answered = np.flatnonzero(np.diff(self.train.correct_bounds))
+        taught = np.diff(self.train.correct_bounds) > 0
+        if isinstance(self.train, Options) and not isinstance(unwrapped(self.network), Towers):
+            taught &= self.train.has_wrong()  # it learns from its own options alone
+        answered = np.flatnonzero(taught)
         lengths = self.train.context.lengths.cpu().numpy()
         rows = bucketed(rng.permutation(answered), lengths, self.settings.batch, rng)
         return [torch.as_tensor(part) for part in rows]
@@ -109,9 +112,9 @@ class Ranking:
         return torch.cat([self._likeliest(rows, hard), self._any(rows, count - hard)], dim=1)
 
     def _any(self, rows: Tensor, count: int) -> Tensor:
-        chance = torch.rand(len(rows), count).to(self.device)
         if isinstance(self.train, Options):
-            return self.train.draw(rows, chance)
+            return self.train.draw(rows, count)
+        chance = torch.rand(len(rows), count).to(self.device)
         return self.train.correct[(chance * len(self.train.correct)).long()]
 
     def _likeliest(self, rows: Tensor, count: int) -> Tensor:

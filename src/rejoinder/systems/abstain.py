@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from rejoinder.arrays import read_shaped, write_arrays
 from rejoinder.errors import UserError, expect_share
@@ -24,6 +25,9 @@ _FILE = "none.npz"
 _FOLDS = 5
 _FEWEST = 10
 """Examples of dev that a wanted precision has to be seen in."""
+_ROUNDING = 1e-9
+_CERTAIN = 50.0
+"""Log odds of what is certain."""
 _SIGNALS = 7
 """How many numbers describe a ranking."""
 
@@ -37,6 +41,9 @@ class Learned(NamedTuple):
     spread: Floats
     weights: Floats
     bias: Floats
+    found_weights: Floats
+    """Of a second regression: how likely it is that the right option, if there is one, was found at all."""
+    found_bias: Floats
     threshold: Floats
     """The least confidence with which an option is put before NONE; 0: whatever is more likely."""
     options: Floats
@@ -47,7 +54,8 @@ class Abstain(SelectionSystem):
     """Gives NONE its place among the options of another ranker.
 
     Ranked by probability: NONE has p, learned from the scores of the example's options; the options share 1 - p by a
-    softmax whose temperature is learned too.
+    softmax whose temperature is learned too. Where a search may miss the right option, they share the less the likelier
+    that is.
     """
 
     class Settings(msgspec.Struct, frozen=True):
@@ -96,6 +104,10 @@ class Abstain(SelectionSystem):
                 f"the ranker did not find the answers of {unfound:,} of dev's {len(seen.answered):,} that have one"
             )
         self.learned = _learn(seen, self.settings.share)
+        if not self.learned.temperature:
+            self.notes.append(
+                "better scores are no righter on dev: all options of an example are taken to be as likely"
+            )
         if self.settings.precision is not None:
             threshold, answered = _choose_threshold(seen, self.settings)
             self.learned = self.learned._replace(threshold=np.array(threshold))
@@ -146,29 +158,31 @@ class Abstain(SelectionSystem):
 
     def load(self, folder: Path) -> None:
         """Read what was learned."""
-        wide = ("mean", "spread", "weights")
+        wide = ("mean", "spread", "weights", "found_weights")
         shapes = {name: (_SIGNALS,) if name in wide else () for name in Learned._fields}
         self.learned = Learned(**read_shaped(folder / _FILE, shapes))
 
 
 def place_none(run: SelectionRun, learned: Learned) -> SelectionRun:
     """Put NONE into every ranking, with its probability."""
-    logits, starts = _logits(run, learned)
-    none = probability_of_none(logits, starts, learned)
-    shares = softmax(logits, starts) * (1 - np.repeat(none, np.diff(starts, append=len(logits))))
+    shares, none, starts = _probabilities(run, learned)
     doubtful = shares[starts] < learned.threshold
     none = np.where(doubtful, np.maximum(none, np.nextafter(shares[starts], 2)), none)
     added = pl.DataFrame({"example": run.choices["example"].gather(starts), "option": NONE, "score": none})
     ranked = pl.concat([added, run.choices.with_columns(score=pl.Series(shares))])
     # NONE comes first among equals, and before an option that it was lifted to
-    ranked = ranked.with_columns(score=pl.col("score") / pl.col("score").sum().over("example"))
+    whole = pl.max_horizontal(1.0, pl.col("score").sum().over("example"))
+    ranked = ranked.with_columns(score=pl.col("score") / whole)
     return SelectionRun("none of these", ranked.sort("example", "score", descending=[False, True], maintain_order=True))
 
 
-def probability_of_none(logits: Floats, starts: Rows, learned: Learned) -> Floats:
-    """Return how likely it is that no option is right, for each example."""
+def _probabilities(run: SelectionRun, learned: Learned) -> tuple[Floats, Floats, Rows]:
+    """Return how likely each option is right, how likely none of an example is, and where examples start."""
+    logits, starts = _logits(run, learned)
     signals = (_signals(logits, starts) - learned.mean) / learned.spread
-    return np.asarray(1 / (1 + np.exp(-(signals @ learned.weights + learned.bias))))
+    none = expit(signals @ learned.weights + learned.bias)
+    found = (1 - none) * expit(signals @ learned.found_weights + learned.found_bias)
+    return softmax(logits, starts) * np.repeat(found, np.diff(starts, append=len(logits))), none, starts
 
 
 def _logits(run: SelectionRun, learned: Learned) -> tuple[Floats, Rows]:
@@ -239,11 +253,21 @@ def _learn(seen: _Seen, share: float) -> Learned:
     scale = np.array(scale_of(seen.run))
     values = strengths(seen.run, float(scale))
     example = seen.run.choices["example"].to_numpy()
-    temperature = learn_weights(values[:, None], example, seen.correct, penalty=1e-3)[0]
+    temperature = max(0.0, learn_weights(values[:, None], example, seen.correct, penalty=1e-3)[0])
     nothing = np.zeros(0)
-    options = np.array(_usual_size(seen.run))
-    start = Learned(scale, np.array(temperature), nothing, nothing, nothing, nothing, np.array(0.0), options)
-    return _regression(_lessons(seen, start, share), start)
+    start = Learned(
+        scale=scale,
+        temperature=np.array(temperature),
+        mean=nothing,
+        spread=nothing,
+        weights=nothing,
+        bias=nothing,
+        found_weights=nothing,
+        found_bias=nothing,
+        threshold=np.array(0.0),
+        options=np.array(_usual_size(seen.run)),
+    )
+    return _learn_found(seen, _regression(_lessons(seen, start, share), start))
 
 
 def _lessons(seen: _Seen, learned: Learned, share: float) -> _Lessons:
@@ -267,9 +291,25 @@ def _regression(lessons: _Lessons, start: Learned) -> Learned:
     if lessons.none.all() or not lessons.none.any():
         raise UserError("dev has no example with a right option, or none with a wrong one: nothing can be learned")
     mean, spread = lessons.signals.mean(axis=0), lessons.signals.std(axis=0)
-    spread[spread == 0] = 1.0
+    spread[spread <= _ROUNDING * np.abs(lessons.signals).max(axis=0)] = 1.0
     found = LogisticRegression().fit((lessons.signals - mean) / spread, lessons.none, lessons.weight)
     return start._replace(mean=mean, spread=spread, weights=found.coef_[0], bias=found.intercept_[0])
+
+
+def _learn_found(seen: _Seen, learned: Learned) -> Learned:
+    """Learn how likely it is that a right option was found."""
+    from sklearn.linear_model import LogisticRegression
+
+    logits, starts = _logits(seen.run, learned)
+    example = seen.run.choices["example"].to_numpy()
+    answered = np.isin(example[starts], seen.answered)
+    found = np.add.reduceat(seen.correct, starts)[answered] > 0
+    weights, bias = np.zeros(_SIGNALS), np.array(_CERTAIN)
+    if not found.all():
+        signals = ((_signals(logits, starts) - learned.mean) / learned.spread)[answered]
+        regression = LogisticRegression().fit(signals, found)
+        weights, bias = regression.coef_[0], regression.intercept_[0]
+    return learned._replace(found_weights=weights, found_bias=bias)
 
 
 def _usual_size(run: SelectionRun) -> float:
@@ -289,9 +329,8 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, i
     for number in range(_FOLDS):
         learned = _learn(seen.of(set(range(_FOLDS)) - {number}), settings.share)
         held = seen.of({number})
-        logits, starts = _logits(held.run, learned)
-        none = probability_of_none(logits, starts, learned)
-        best = softmax(logits, starts)[starts] * (1 - none)
+        shares, none, starts = _probabilities(held.run, learned)
+        best = shares[starts]
         confidence.append(best[best > none])  # the others have NONE first whatever the threshold
         right.append(held.correct[starts][best > none])
     order = np.argsort(-np.concatenate(confidence), kind="stable")

@@ -179,7 +179,7 @@ class Cascade(SelectionSystem):
         ranked = with_shares(table, features @ self.weights)
         rows, known = np.arange(len(table)), features
         for number, (name, count) in enumerate(self.settings.rankers.items()):
-            best = _best(ranked[rows], count)
+            best = _best(ranked[rows], count, equals=True)
             rows, known = rows[best], known[best]
             run = self.ask(1 + number, narrowed(task, Pairs(pairs.example[rows], pairs.row[rows])), watch)
             if correct is not None:
@@ -333,13 +333,17 @@ def _opinion(best: pl.DataFrame, run: SelectionRun, scale: float) -> Floats:
     return joined.select(pl.col("again").fill_null(pl.col("again").min())).to_numpy()
 
 
-def _best(ranked: pl.DataFrame, most: int) -> NDArray[np.intp]:
-    """Return the rows of each example's best options, so many of them, in their order."""
+def _best(ranked: pl.DataFrame, most: int, equals: bool = False) -> NDArray[np.intp]:
+    """Return the rows of each example's best options, so many of them, in their order; and those equal to the last."""
     example, score = ranked["example"].to_numpy(), ranked["score"].to_numpy()
     order = np.lexsort((-score, example))
     starts = starts_of(example[order])
-    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    return order[place < most]
+    sizes = np.diff(starts, append=len(order))
+    kept = np.arange(len(order)) - np.repeat(starts, sizes) < most
+    if equals:  # of two options with one text either both are ranked anew, or neither
+        last = score[order[starts + np.minimum(most, sizes) - 1]]
+        kept |= score[order] == np.repeat(last, sizes)
+    return order[kept]
 
 
 def _redistributed(ranked: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:

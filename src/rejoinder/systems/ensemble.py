@@ -66,6 +66,10 @@ class Ensemble(SelectionSystem):
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
         runs = self._runs(task, watch)
+        notes = tuple(dict.fromkeys(note for run in runs for note in run.notes))
+        return msgspec.structs.replace(self._fused(runs), notes=notes)
+
+    def _fused(self, runs: list[SelectionRun]) -> SelectionRun:
         if self.settings.method == "ranks":
             return fuse_ranks(runs)
         if self.settings.method == "scores":

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoinder.arrays import find
-from rejoinder.files import BadInputError, open_binary, read_parquet, write_atomically
+from rejoinder.files import BadInputError, UnwrittenError, open_binary, read_parquet, write_atomically
 from rejoinder.systems.ranking import first_best
 
 Floats = NDArray[np.float32]
@@ -71,10 +71,13 @@ class Segment(msgspec.Struct, frozen=True):
 
     def save(self, folder: Path) -> None:
         """Write to a folder."""
-        folder.mkdir(parents=True)
-        self.options.write_parquet(folder / "options.parquet")
-        for name in _ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(self, name))
+        try:
+            folder.mkdir(parents=True)
+            self.options.write_parquet(folder / "options.parquet")
+            for name in _ARRAYS:
+                np.save(folder / f"{name}.npy", getattr(self, name))
+        except PermissionError as error:
+            raise UnwrittenError(folder, error.strerror) from None
 
     @classmethod
     def load(cls, folder: Path) -> "Segment":
@@ -239,7 +242,7 @@ class Index:
         """Return the product of one context's words with every option's, by row; removed ones have none."""
         scores = np.concatenate([segment.word_scores(context) for segment in self.segments])
         scores[self.removed()] = 0
-        return scores
+        return self._expect_numbers(scores)
 
     def nearest(self, vector: Floats, count: int, rescored: int = RESCORED, place: Rows | None = None) -> Rows:
         """Return the rows with the largest products with a vector: those of like signs are compared exactly.
@@ -264,7 +267,13 @@ class Index:
             inside = (rows >= first) & (rows < first + segment.options.height)
             # not by `@`: the threads of BLAS would go on waiting for more, in the way of the encoder's
             found[inside] = np.einsum("rc,c->r", segment.vectors[rows[inside] - first].astype(np.float32), vector)
-        return found
+        return self._expect_numbers(found)
+
+    def _expect_numbers(self, scores: Floats) -> Floats:
+        """Refuse what a damaged file may come to; to look through the files themselves would take too long."""
+        if not np.isfinite(scores).all():
+            raise BadInputError(self.shown, f"holds what is no number; {_ANEW}")
+        return scores
 
     def save(self, folder: Path) -> None:
         """Write an index that was only in memory."""
@@ -354,6 +363,8 @@ def _map(path: Path) -> NDArray[Any]:
         found: NDArray[Any] = np.load(path, mmap_mode="r").view(np.ndarray)  # as mapped, and quicker to cut
     except FileNotFoundError:
         raise BadInputError(path, "no such file; the index is not whole: train the model anew") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise BadInputError(path, f"damaged ({error})") from None
+    except PermissionError as error:
+        raise BadInputError(path, f"cannot be read ({error.strerror})") from None
+    except (ValueError, OSError, EOFError):  # and what they advise
+        raise BadInputError(path, f"damaged; {_ANEW}") from None
     return found

@@ -1,5 +1,6 @@
 """What systems with networks share: prepare arrays, train on them, keep the weights."""
 
+import shlex
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
@@ -35,7 +36,7 @@ def train_networks(
 def train_folders(lesson: Lesson[Any], folders: Collection[Path]) -> None:
     """Train what was prepared, one folder after the other, unless that is to be done elsewhere."""
     if lesson.prepare_only and not all((folder / training.WEIGHTS).is_file() for folder in folders):
-        raise Prepared(" ".join(map(str, folders)))
+        raise Prepared(shlex.join(map(str, folders)))
     for folder in folders:
         training.train(folder, lesson.watch)
 

@@ -145,6 +145,14 @@ class NeuralRanker(SelectionSystem):
         if not (isinstance(teacher, NeuralRanker) and teacher.can_encode):
             raise UserError(f"{source} cannot teach; expected a network with one vector for each text, as bi-encoder")
 
+    def expect_task(self, task: SelectionTask) -> None:
+        """Refuse options of own beside a pool, and a pool where the network compares words with words."""
+        pooled = task.examples["options"].null_count()
+        if 0 < pooled < task.examples.height:
+            raise UserError("some examples have options of their own and some have not: no network ranks both")
+        if pooled and not self.settings.stages[-1].can_search:
+            raise UserError("this network compares words with words: it searches no pool, but ranks in a cascade")
+
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Tokenise once, then train stage by stage."""
         data = lesson.work / "data"
@@ -243,9 +251,8 @@ class NeuralRanker(SelectionSystem):
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Rank each example's own options, or all of the pool."""
+        self.expect_task(task)
         pooled = task.examples["options"].null_count()
-        if 0 < pooled < task.examples.height:
-            raise UserError("some examples have options of their own and some have not")
         return SelectionRun("neural", self._rank_pool(task, watch) if pooled else self._rank_options(task, watch))
 
     def _rank_options(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
@@ -302,8 +309,7 @@ class NeuralRanker(SelectionSystem):
         return arrays
 
     def _towers(self) -> Towers:
-        if not isinstance(self.network, Towers) or self.described.network.match == "late":
-            raise UserError("this network compares words with words: it searches no pool, but ranks in a cascade")
+        assert isinstance(self.network, Towers)  # others are asked for no vectors
         return self.network
 
     def _encoded(self, dialogues: Dialogues) -> Iterator[tuple[int, Tensor]]:

@@ -61,15 +61,16 @@ class Unsaid(SelectionSystem):
     def check(self, lesson: Lesson[SelectionTask]) -> None:
         """Refuse a pool to choose from before the other members of an ensemble are trained."""
         if lesson.dev is not None:
-            self._expect_options(lesson.dev)
+            self.expect_task(lesson.dev)
 
-    def _expect_options(self, task: SelectionTask) -> None:
+    def expect_task(self, task: SelectionTask) -> None:
+        """Refuse a pool."""
         if pools(task):
             raise UserError("unsaid ranks an example's own options alone; for pools there is `cascade`")
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""
-        self._expect_options(task)
+        self.expect_task(task)
         pairs = offered(task)
         return to_run(task, "unsaid", pairs, 1.0 - said_already(turns_of(task), task.options["text"], pairs))
 
@@ -86,7 +87,8 @@ class WordSystem(SelectionSystem):
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn from the training turns and options how rare each word is."""
         texts = [*lesson.train.options["text"].to_list(), *turns_of(lesson.train).texts]
-        self.statistics = WordStatistics.of(_count_each_once(texts, self.settings.stem))
+        distinct, rows = number_texts(texts)
+        self.statistics = WordStatistics.of(count_words(distinct, self.settings.stem), np.bincount(rows))
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Answer every example."""

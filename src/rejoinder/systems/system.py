@@ -114,6 +114,9 @@ class SelectionSystem(System[SelectionTask, SelectionRun]):
         """Whether contexts and options have one vector each, and their product is the score: see `Encoder`."""
         return False
 
+    def expect_task(self, task: SelectionTask) -> None:  # most answer any
+        """Refuse a task that it will not be able to answer, however it is trained."""
+
     def ask(self, place: int, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
         """Let a part answer."""
         return expect_numbers(self.part_sources()[place], self.parts[place].predict(task, watch))

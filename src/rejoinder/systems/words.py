@@ -66,11 +66,13 @@ class WordStatistics(msgspec.Struct, frozen=True):
     mean_length: float
 
     @classmethod
-    def of(cls, counts: Matrix) -> "WordStatistics":
-        """Learn from texts."""
-        words, found = np.unique(counts.indices, return_counts=True)
-        mean = float(lengths(counts).mean()) if counts.shape[0] else 1.0
-        return cls(words.astype(np.int32), found.astype(np.int32), counts.shape[0], max(mean, 1.0))
+    def of(cls, counts: Matrix, times: NDArray[np.integer[Any]]) -> "WordStatistics":
+        """Learn from different texts, and how many times each stands."""
+        words, place = np.unique(counts.indices, return_inverse=True)
+        found = np.bincount(place, np.repeat(times, np.diff(counts.indptr)), minlength=len(words))
+        texts = int(times.sum())
+        mean = float(lengths(counts) @ times / texts) if texts else 1.0
+        return cls(words.astype(np.int32), found.astype(np.int32), texts, max(mean, 1.0))
 
     def frequency(self, words: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """Return in how many texts the words were; 0 where a word is new."""
