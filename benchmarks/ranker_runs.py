@@ -10,9 +10,10 @@ python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these, in this 
 
 Started several times at once, each passes over what another is at, and comes back to what is made of that.
 
-Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3. What
-is made of them, or taught by them, takes them as they were trained and learns its weights on its own subtask's dev; a
-stack in a cascade, which sees lists alone, on that of subtask 1.
+Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3, and
+so does bi-encoder-quick, which is for those who have no GPU. What is made of them, or taught by them, takes them as
+they were trained and learns its weights on its own subtask's dev; a stack in a cascade, which sees lists alone, on that
+of subtask 1.
 """
 
 import os
@@ -40,6 +41,7 @@ TESTS = {"ubuntu": "test", "advising": "test_2"}
 SESSIONS, PARTIAL = 815, 5_000
 """As many advising sessions as in the paper, and how many partial conversations are made of them."""
 
+QUICK = "bi-encoder-quick"
 _PAUSE = 2
 """Seconds until what another process holds is asked for again."""
 
@@ -60,7 +62,8 @@ _ADVISING = (
 )
 NETWORKS = {
     ("ubuntu", 1): (
-        *("minilm", "words-and-minilm", "cascade", "dual-encoder", "esim", "memory-network"),
+        *("minilm", "words-and-minilm", "cascade", "bi-encoder-quick", "cascade-quick"),
+        *("dual-encoder", "esim", "memory-network"),
         *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read", "stacked"),
         *("bi-encoder-mpnet", "bi-encoder-mpnet-taught", "late-encoder-mpnet-taught"),
@@ -68,13 +71,14 @@ NETWORKS = {
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 2): (
-        *("minilm", "cascade", "memory-network", "bi-encoder", "hard-bi-encoder"),
+        *("minilm", "cascade", "bi-encoder-quick", "cascade-quick", "memory-network", "bi-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read"),
         *("bi-encoder-taught", "bi-encoder-mpnet", "bi-encoder-mpnet-taught"),
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 4): (
-        *("words-and-minilm", "minilm-or-none", "cascade-bi", "cascade-late", "bi-or-none"),
+        *("words-and-minilm", "minilm-or-none", "cascade-quick", "quick-or-none"),
+        *("cascade-bi", "cascade-late", "bi-or-none"),
         *("cascade-taught", "cascade-late-mpnet", "taught-or-none", "late-mpnet-or-none"),
     ),
     ("ubuntu", 5): (
@@ -152,7 +156,8 @@ def _model(corpus: str, subtask: int, name: str) -> Path:
     folder = FOLDER / "models" / own
     wanted = _with_models(recipe, corpus, subtask)
     data = FOLDER / corpus / f"subtask_{learned_from}"
-    train = FOLDER / "ubuntu" / "turns" / "train" if network and corpus == "ubuntu" else data / "train"
+    from_turns = network and corpus == "ubuntu" and recipe.name != QUICK
+    train = FOLDER / "ubuntu" / "turns" / "train" if from_turns else data / "train"
     if not _is_made_of(folder, wanted, train, data / "dev"):
         given = Assignment(
             recipe=wanted,

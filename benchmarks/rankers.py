@@ -30,6 +30,7 @@ AIMS = {"R@1": 0.60, "R@10": 0.88}
 NONE = {
     "words-or-none": "words",
     "minilm-or-none": "words-and-minilm",
+    "quick-or-none": "cascade-quick",
     "bi-or-none": "cascade-bi",
     "taught-or-none": "cascade-taught",
     "late-mpnet-or-none": "cascade-late-mpnet",
@@ -153,7 +154,7 @@ def _where_answered(corpus: str, comparison: Comparison) -> str:
     return f"DSTC7 of rankers that know no NONE, on the {answered.sum()} lists that hold a right option: {found}."
 
 
-def _training(speeds: list[dict[str, float]]) -> list[Table]:
+def _training(speeds: list[dict[str, Any]]) -> list[Table]:
     made = {path.parent.name: _summary(path) for path in (FOLDER / "models").glob("*/history.json")}
     models = kept.with_records(kept.FOLDER / "training.json", made)
     before = {f"{name} {DAGGER}": its for name, its in kept.earlier_trainings().items() if name not in models}
@@ -168,15 +169,16 @@ def _training(speeds: list[dict[str, float]]) -> list[Table]:
     found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
     if speeds:
         fast = [
-            [name, str(timed["epochs"]), f"{timed[name]:,.0f}", f"{timed[name] / timed[PEER]:.2f}"]
+            [name, timed["device"], str(timed["epochs"]), f"{timed[name]:,.0f}", f"{timed[name] / timed[PEER]:.2f}"]
             for timed in speeds
             for name in (PEER, "rejoinder")
         ]
         note = (
-            "The same MiniLM and pairs in the same batches on one GPU, one trainer after the other, both warm. "
-            "Tokenising counts; ours does it once for all epochs."
+            "The same MiniLM and pairs in the same batches on one machine, one trainer after the other, both warm. "
+            "Tokenising counts; ours does it once for all epochs. Both compute in half precision on a GPU; on a CPU "
+            "only ours does so by default."
         )
-        columns = ["trainer", "epochs", "pairs a second", f"to {PEER}"]
+        columns = ["trainer", "on", "epochs", "pairs a second", f"to {PEER}"]
         found.append(Table("Training beside a peer", columns, fast, [note]))
     return found
 
@@ -192,18 +194,21 @@ def _summary(path: Path) -> dict[str, Any]:
     }
 
 
-def _speeds() -> list[dict[str, float]]:
-    """Return the pairs a second of each trainer, by epochs, where they were measured."""
+def _speeds() -> list[dict[str, Any]]:
+    """Return the pairs a second of each trainer, by device and epochs, where they were measured."""
     path = FOLDER / SPEEDS
     made = json.loads(path.read_text()) if path.is_file() else {}
-    return list(kept.with_records(kept.FOLDER / SPEEDS, made).get("pairs a second", []))
+    by_device = kept.with_records(kept.FOLDER / SPEEDS, made)
+    return [timed | {"device": device} for device, found in by_device.items() for timed in found["pairs a second"]]
 
 
-def _goals(standings: dict[tuple[str, int], Standing], speeds: list[dict[str, float]]) -> list[Goal]:
+def _goals(standings: dict[tuple[str, int], Standing], speeds: list[dict[str, Any]]) -> list[Goal]:
     """Say which goals are met."""
     first, second, fourth, fifth = (standings["ubuntu", subtask] for subtask in (1, 2, 4, 5))
     goals = _best_goals(first, second)
     for timed in speeds:
+        if timed["device"].startswith("CPU"):  # the goal is for a GPU
+            continue
         ratio = timed["rejoinder"] / timed[PEER]
         aim = f"training at least 5 times as fast as {PEER}' trainer (epochs: {timed['epochs']})"
         goals.append(Goal(aim, f"{ratio:.2f}", ratio >= 5))

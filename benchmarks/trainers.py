@@ -1,11 +1,11 @@
 """MiniLM fine-tuned by sentence-transformers' own trainer, on the files that `rankers` trains on, as its peer.
 
-Wants a GPU, sentence-transformers and datasets. Leaves a run beside the others, and how many pairs a second each
-trainer took, below REJOINDER_RANKERS (default build/rankers); `python -m benchmarks rankers` shows both:
+Wants sentence-transformers and datasets. Leaves a run beside the others, and how many pairs a second each trainer took,
+below REJOINDER_RANKERS (default build/rankers); `python -m benchmarks rankers` shows both:
 
 python -m benchmarks.trainers            # both
-python -m benchmarks.trainers answer     # the run
-python -m benchmarks.trainers time       # the speeds; nothing else should be using the machine
+python -m benchmarks.trainers answer     # the run; for a GPU
+python -m benchmarks.trainers time       # the speeds; nothing else should be using the machine. Fewer pairs on a CPU
 """
 
 import json
@@ -34,8 +34,9 @@ from rejoinder.tasks.selection import SelectionTask
 
 EPOCHS, RATE, TOKENS = 2, 5e-5, 200
 """The usual way: in-batch negatives, a low rate, the last tokens of a context."""
-TIMED, BATCH, ROUNDS = 40_000, 512, (1, 3)
-"""Pairs and batch of both trainers while they are timed, and for how many epochs: one, and as many as `bi-encoder`."""
+TIMED, BATCH, ROUNDS = (40_000, 512, (1, 3)) if torch.cuda.is_available() else (1_920, 64, (1, 2))
+"""Pairs and batch of both trainers while they are timed, and for how many epochs: one, and as many as the bi-encoder
+that is for such a machine."""
 READ = 98
 """Tokens that the peer reads meanwhile: as many of a context as the bi-encoder does, between two marks."""
 
@@ -48,9 +49,10 @@ def main(asked: list[str]) -> None:
 
 def _time(train: SelectionTask) -> None:
     """Write how many pairs a second each trainer takes."""
-    _speeds(_first(train, 10 * BATCH), 1)  # warms both up
+    _speeds(_first(train, 10 * BATCH if torch.cuda.is_available() else BATCH), 1)  # warms both up
     speeds = [_speeds(_first(train, TIMED), epochs) for epochs in ROUNDS]
-    (FOLDER / SPEEDS).write_text(json.dumps({"pairs": TIMED, "batch": BATCH, "pairs a second": speeds}))
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {torch.get_num_threads()} cores"
+    (FOLDER / SPEEDS).write_text(json.dumps({device: {"pairs": TIMED, "batch": BATCH, "pairs a second": speeds}}))
     print(speeds, flush=True)
 
 
