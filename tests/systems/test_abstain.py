@@ -264,3 +264,17 @@ def test_signals_that_differ_by_rounding_alone_weigh_nothing():
 
     dev = task_of(200, seed=1)
     assert of_none(trained(dev, ranker=Even).predict(dev), dev.truth()).confidence == pytest.approx(0.2, abs=0.06)
+
+
+def test_a_precision_can_be_asked_for_where_all_that_was_found_is_in_one_fifth():
+    class Rare(Noisy):
+        """Finds the right option of every fifth example."""
+
+        def predict(self, task, watch=unwatched):
+            run = super().predict(task)
+            right = task.examples["correct"].list.first().fill_null(10**6).gather(run.choices["example"])
+            missed = (run.choices["option"] == ("text " + right.cast(pl.String))) & (run.choices["example"] % 5 > 0)
+            return SelectionRun("rare", run.choices.filter(~missed))
+
+    with pytest.raises(UserError, match="no confidence reaches"):
+        trained(task_of(500, seed=1), ranker=Rare, precision=0.5)

@@ -304,8 +304,8 @@ def _learn_found(seen: _Seen, learned: Learned) -> Learned:
     example = seen.run.choices["example"].to_numpy()
     answered = np.isin(example[starts], seen.answered)
     found = np.add.reduceat(seen.correct, starts)[answered] > 0
-    weights, bias = np.zeros(_SIGNALS), np.array(_CERTAIN)
-    if not found.all():
+    weights, bias = np.zeros(_SIGNALS), np.array(_CERTAIN if found.all() else -_CERTAIN)
+    if found.any() and not found.all():
         signals = ((_signals(logits, starts) - learned.mean) / learned.spread)[answered]
         regression = LogisticRegression().fit(signals, found)
         weights, bias = regression.coef_[0], regression.intercept_[0]
