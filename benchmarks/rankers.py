@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import kept
+from benchmarks import kept, without_answers
 from benchmarks.ranker_runs import FOLDER, NETWORKS, TESTS, WORDS, answer, build_advising
 from benchmarks.results import Goal, Section, Table
 from rejoinder.comparison import Comparison, MeasureComparison, Settings
@@ -79,7 +79,8 @@ def measure(quick: bool) -> Section:
     standings = {key: _standing(*key) for key in WORDS}
     speeds = _speeds()
     tables = [_table(corpus, subtask, standing) for (corpus, subtask), standing in standings.items()]
-    return Section("Rankers", [*_missing(standings), *tables, *_training(speeds)], _goals(standings, speeds))
+    tables = [*_missing(standings), *tables, *without_answers.table(NONE), *_training(speeds)]
+    return Section("Rankers", tables, _goals(standings, speeds))
 
 
 def _missing(standings: dict[tuple[str, int], Standing]) -> list[Table]:
@@ -169,7 +170,7 @@ def _training(speeds: list[dict[str, Any]]) -> list[Table]:
     found = [Table("Training", ["model", "steps", "time", "on", "MRR on dev"], rows, [note])]
     if speeds:
         fast = [
-            [name, timed["device"], str(timed["epochs"]), f"{timed[name]:,.0f}", f"{timed[name] / timed[PEER]:.2f}"]
+            [name, timed["device"], str(timed["epochs"]), f"{timed[name]:,.1f}", f"{timed[name] / timed[PEER]:.2f}"]
             for timed in speeds
             for name in (PEER, "rejoinder")
         ]

@@ -35,6 +35,10 @@ class Ranking:
         listed = "train_options" in arrays
         self.train = (Options if listed else Dialogues)(arrays, "train", self.settings, device)
         self.dev = Options(arrays, "dev", self.settings, device) if "dev_options" in arrays else None
+        taught = np.diff(self.train.correct_bounds) > 0
+        if isinstance(self.train, Options) and not isinstance(self.network, Towers):
+            taught &= self.train.has_wrong()  # it learns from its own options alone
+        self.answered = np.flatnonzero(taught)
         place_letters(self.network, arrays, device)
         if self.settings.start:
             load_encoder(self.network, folder / self.settings.start)
@@ -44,12 +48,8 @@ class Ranking:
     def batches(self, epoch: int) -> list[Tensor]:
         """Return rows of contexts with a correct reply, in batches of similar length."""
         rng = np.random.default_rng([self.seed, epoch])
-        taught = np.diff(self.train.correct_bounds) > 0
-        if isinstance(self.train, Options) and not isinstance(unwrapped(self.network), Towers):
-            taught &= self.train.has_wrong()  # it learns from its own options alone
-        answered = np.flatnonzero(taught)
         lengths = self.train.context.lengths.cpu().numpy()
-        rows = bucketed(rng.permutation(answered), lengths, self.settings.batch, rng)
+        rows = bucketed(rng.permutation(self.answered), lengths, self.settings.batch, rng)
         return [torch.as_tensor(part) for part in rows]
 
     def loss(self, batch: Tensor) -> Tensor:
