@@ -5,6 +5,7 @@ once without its answer and four times with it, so that whatever differs is due 
 shows what it comes to for models of subtask 4 that are there; figures of others are kept.
 """
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -41,14 +42,14 @@ def table(pairs: dict[str, str]) -> list[Table]:
     return [Table("Ubuntu, NONE on the lists of subtask 1", columns, rows, [note])] if rows else []
 
 
-def _models(pairs: dict[str, str]) -> dict[str, tuple[Any, Any]]:
+def _models(pairs: dict[str, str]) -> dict[str, tuple[Path, Path]]:
     """Return the folders of systems' models, and of what they are made of, where both are there."""
     models = FOLDER / "models"
     found = {name: (models / f"ubuntu-4-{name}", models / f"ubuntu-1-{plain}") for name, plain in pairs.items()}
     return {name: pair for name, pair in found.items() if all(model.is_dir() for model in pair)}
 
 
-def _figures(none: Any, plain: Any) -> dict[str, float]:
+def _figures(none: Path, plain: Path) -> dict[str, float]:
     path = FOLDER / "ubuntu" / "subtask_1" / "test"
     task: Any = load_task(path)
     without = without_answers(task)

@@ -54,18 +54,15 @@ def test_a_training_that_was_interrupted_is_not_lost_to_another_recipe(tasks, tm
     assert card.notes == ("what another recipe, seed or task had begun to train here was dropped",)
 
 
-@pytest.mark.parametrize("outer", [{"system": "ensemble", "settings": {"members": ["bm25", "LATE"]}}, "abstain"])
-def test_what_a_part_cannot_answer_is_said_before_it_is_trained(tasks, tmp_path, monkeypatch, outer):
+@pytest.mark.parametrize("system", ["ensemble", "abstain"])
+def test_what_a_part_cannot_answer_is_said_before_it_is_trained(tasks, tmp_path, monkeypatch, system):
     late = tmp_path / "late.yaml"
     late.write_text(json.dumps({"about": "", "system": "neural-ranker", "settings": recipe("late").settings}))
-    if outer == "abstain":
-        outer = {"system": "abstain", "settings": {"ranker": str(late)}}
-    else:
-        outer["settings"]["members"][1] = str(late)
+    settings = {"members": ["bm25", str(late)]} if system == "ensemble" else {"ranker": str(late)}
     own = list(cuts(30, 4))
     pool = build_pool_task(own, list(dict.fromkeys(cut.replies[0] for cut in own)), 1)
     monkeypatch.setattr("rejoinder.training.train", lambda *_: pytest.fail("it was trained"))
-    made = Recipe(about="", name="outer", **outer)
+    made = Recipe(about="", system=system, settings=settings, name="outer")
     with pytest.raises(UserError, match=r"late.yaml: this network compares words with words"):
         trained(tasks | {"dev": (tasks["dev"][0], pool)}, made, tmp_path / "model")
     lists = pool.examples.with_columns(

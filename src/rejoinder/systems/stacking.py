@@ -79,8 +79,10 @@ def scale_of(run: SelectionRun) -> float:
 def strengths(run: SelectionRun, scale: float) -> Floats:
     """Return scores on one scale for all systems, which `scale_of` another of the system's runs has set."""
     scores = run.choices["score"].to_numpy()
+    if scale:
+        return np.asarray(scores / scale)
     least = scores[scores > 0].min(initial=_LEAST)  # nothing at all is as little as the least share
-    return np.asarray(scores / scale if scale else np.log(np.maximum(scores, least)))
+    return np.asarray(np.log(np.maximum(scores, least)))
 
 
 def fuse_ranks(runs: Sequence[SelectionRun], constant: float = 60.0) -> SelectionRun:
