@@ -3,14 +3,16 @@ import pytest
 from rejoinder.files import BadInputError
 from rejoinder.tasks.build import Cut, build_task
 from rejoinder.tasks.load import load_task, load_tasks
+from rejoinder.tasks.truth import read_truth
 
 
 def test_a_folder_of_several_tasks_says_which_there_are(tmp_path):
     cut = Cut((("asker", "no sound"),), ("check alsamixer",))
     for split in ("train", "dev"):
         build_task([cut], [("try grub",)], candidates=2).save(tmp_path / split)
-    with pytest.raises(BadInputError, match=r"holds several tasks \(dev, train\); name one of them"):
-        load_task(tmp_path)
+    for read in (load_task, read_truth):
+        with pytest.raises(BadInputError, match=r"holds several tasks \(dev, train\); name one of them"):
+            read(tmp_path)
     assert load_task(tmp_path / "dev").examples.height == 1
 
 

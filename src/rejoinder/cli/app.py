@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from threading import current_thread, main_thread
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,15 +56,19 @@ def resumable() -> Iterator[None]:
     """Tell whoever interrupts long work, by Ctrl-C or as a batch system does, how it goes on."""
     ours = current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     if ours:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _stop)
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         typer.echo("interrupted; the same command goes on with what was kept", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
 
 
 Pool = Annotated[

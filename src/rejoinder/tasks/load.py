@@ -32,10 +32,6 @@ def _read(path: Path, pool: Path | None) -> tuple[Task, bool]:
     """Return a task, and whether examples of it choose from a pool that is kept in a file of its own."""
     if not path.exists():
         raise BadInputError(path, "no such file or folder")
-    if path.is_dir() and not _is_task(path):
-        inside = sorted(folder.name for folder in path.iterdir() if _is_task(folder))
-        if inside:
-            raise BadInputError(path, f"holds several tasks ({', '.join(inside)}); name one of them")
     format_ = recognise_truth(path)
     if format_ == "task":
         return load_judgement_task(path) if is_judgement_folder(path) else load_selection_task(path), False
@@ -51,7 +47,3 @@ def _read(path: Path, pool: Path | None) -> tuple[Task, bool]:
             raise BadInputError(path, problem, f"example-id {bare[0]}", "options-for-next")
         return task, len(bare) > 0
     raise BadInputError(path, f"{TRUTH_FORMATS[format_]}: this holds no dialogues to answer")
-
-
-def _is_task(folder: Path) -> bool:
-    return (folder / "examples.parquet").is_file() or is_judgement_folder(folder)
