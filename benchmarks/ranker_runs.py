@@ -1,7 +1,9 @@
 r"""Make the runs that `benchmarks.rankers` compares: train each recipe, and let it answer its subtask's test.
 
-Needs a collection below REJOINDER_RANKERS (default build/rankers), for NETWORKS a GPU, for mpnet its weights as well:
+Needs a collection below REJOINDER_RANKERS (default build/rankers), for most NETWORKS a GPU, for mpnet its weights as
+well. The links, and so the collection, are those of the rows that were kept only where matrices are multiplied as then:
 
+export OPENBLAS_CORETYPE=SkylakeX
 rejoinder disentangle train --annotations DATA/irc-links/train --out links.model
 rejoinder build ubuntu --logs DATA/ubuntu-logs --logs DATA/irc-links/train --model links.model --turns \
     --knowledge DATA/manpages --out build/rankers/ubuntu
@@ -11,9 +13,9 @@ python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these, in this 
 Started several times at once, each passes over what another is at, and comes back to what is made of that.
 
 Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3, and
-so does bi-encoder-quick, which is for those who have no GPU. What is made of them, or taught by them, takes them as
-they were trained and learns its weights on its own subtask's dev; a stack in a cascade, which sees lists alone, on that
-of subtask 1.
+so do quick ones, which are for those who have no GPU. What is made of them, or taught by them, takes them as they were
+trained and learns its weights on its own subtask's dev; a stack in a cascade, which sees lists alone, on that of
+subtask 1.
 """
 
 import os
@@ -41,7 +43,6 @@ TESTS = {"ubuntu": "test", "advising": "test_2"}
 SESSIONS, PARTIAL = 815, 5_000
 """As many advising sessions as in the paper, and how many partial conversations are made of them."""
 
-QUICK = "bi-encoder-quick"
 _PAUSE = 2
 """Seconds until what another process holds is asked for again."""
 
@@ -63,6 +64,7 @@ _ADVISING = (
 NETWORKS = {
     ("ubuntu", 1): (
         *("minilm", "words-and-minilm", "cascade", "bi-encoder-quick", "cascade-quick"),
+        *("bi-encoder-quick-mpnet", "cascade-quick-mpnet"),
         *("dual-encoder", "esim", "memory-network"),
         *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read", "stacked"),
@@ -71,13 +73,15 @@ NETWORKS = {
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 2): (
-        *("minilm", "cascade", "bi-encoder-quick", "cascade-quick", "memory-network", "bi-encoder", "hard-bi-encoder"),
+        *("minilm", "cascade", "bi-encoder-quick", "cascade-quick", "bi-encoder-quick-mpnet", "cascade-quick-mpnet"),
+        *("memory-network", "bi-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read"),
         *("bi-encoder-taught", "bi-encoder-mpnet", "bi-encoder-mpnet-taught"),
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 4): (
         *("words-and-minilm", "minilm-or-none", "cascade-quick", "quick-or-none"),
+        *("cascade-quick-mpnet", "quick-mpnet-or-none"),
         *("cascade-bi", "cascade-late", "bi-or-none"),
         *("cascade-taught", "cascade-late-mpnet", "taught-or-none", "late-mpnet-or-none"),
     ),
@@ -156,7 +160,7 @@ def _model(corpus: str, subtask: int, name: str) -> Path:
     folder = FOLDER / "models" / own
     wanted = _with_models(recipe, corpus, subtask)
     data = FOLDER / corpus / f"subtask_{learned_from}"
-    from_turns = network and corpus == "ubuntu" and recipe.name != QUICK
+    from_turns = network and corpus == "ubuntu" and "quick" not in recipe.name
     train = FOLDER / "ubuntu" / "turns" / "train" if from_turns else data / "train"
     if not _is_made_of(folder, wanted, train, data / "dev"):
         given = Assignment(

@@ -31,6 +31,7 @@ NONE = {
     "words-or-none": "words",
     "minilm-or-none": "words-and-minilm",
     "quick-or-none": "cascade-quick",
+    "quick-mpnet-or-none": "cascade-quick-mpnet",
     "bi-or-none": "cascade-bi",
     "taught-or-none": "cascade-taught",
     "late-mpnet-or-none": "cascade-late-mpnet",

@@ -15,6 +15,7 @@ from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.nn import encoders  # noqa: E402
 from rejoinder.training import (  # noqa: E402
     Training,
+    epoch_sizes,
     load_arrays,
     load_weights,
     prepare,
@@ -108,6 +109,26 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_been(work, stop_after
     assert [entry["loss"] for entry in json.loads((broken / training.HISTORY).read_text())] == [
         entry["loss"] for entry in json.loads((whole / training.HISTORY).read_text())
     ]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "most", "sizes"),
+    [(2, 0, [8, 8]), (2, 11, [8, 3]), (3, 16, [8, 8]), (2, 99, [8, 8]), (2, 3, [3]), (0, 3, [])],
+)
+def test_training_ends_after_the_most_batches(epochs, most, sizes):
+    assert epoch_sizes(Training(epochs=epochs, most=most), 8) == sizes
+
+
+def test_the_schedule_and_the_last_check_are_those_of_the_batches_that_are_taken(work, monkeypatch):
+    rates = []
+    monkeypatch.setattr(training, "rate_factor", lambda _, step, steps: rates.append((step, steps)) or 1.0)
+    settings = replace(SETTINGS, most=11, accumulate=2)
+    folder = work("a", settings)
+    train(folder)
+    steps = len(step_places(settings, 8)) + len(step_places(settings, 3))
+    assert list(dict.fromkeys(rates)) == [(step, steps) for step in range(steps)]
+    history = json.loads((folder / training.HISTORY).read_text())
+    assert [(entry["epoch"], entry["step"]) for entry in history][-1] == (2, steps)
 
 
 def test_accumulated_batches_make_fewer_steps(work):

@@ -47,6 +47,8 @@ class Training:
 
     epochs: int = 10
     """0: the network is taken as it is."""
+    most: int = 0
+    """Batches after which training ends, however many the epochs have, so that much data takes no longer; 0: any."""
     batch: int = 128
     rate: float = 1e-3
     optimizer: Literal["adamw", "adagrad"] = "adamw"
@@ -69,7 +71,7 @@ class Training:
     def __post_init__(self) -> None:
         """Refuse what nothing can be learned by."""
         expect_least(self, batch=1, accumulate=1, checks=1)
-        expect_least(self, epochs=0, rate=0, weight_decay=0, clip=0, patience=0)
+        expect_least(self, epochs=0, most=0, rate=0, weight_decay=0, clip=0, patience=0)
         expect_share(self, "warmup")
 
 
@@ -258,13 +260,15 @@ class _Loop:
                     f"there are fewer batches than processes, {self.accelerator.num_processes}: set `batch` lower"
                 )
             raise UserError("there is nothing to learn from: no example has an answer, with something wrong beside it")
-        self.steps = self.training.epochs * len(step_places(self.training, len(first)))
+        sizes = epoch_sizes(self.training, len(first))
+        self.steps = sum(len(step_places(self.training, size)) for size in sizes)
         self.wrapped.train()
         where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
-        with watch(f"training{where}", self.training.epochs * len(first)) as advance:
+        with watch(f"training{where}", sum(sizes)) as advance:
             advance(self.epoch * len(first) + self.place)
-            while self.epoch < self.training.epochs and not self._exhausted():
-                self._epoch(first if self.epoch == 0 else self._batches(self.epoch), advance)
+            while self.epoch < len(sizes) and not self._exhausted():
+                batches = first if self.epoch == 0 else self._batches(self.epoch)
+                self._epoch(batches[: sizes[self.epoch]], advance)
                 self.epoch, self.place = self.epoch + 1, 0
         if self.accelerator.is_main_process:
             self._finish()
@@ -394,6 +398,12 @@ class _Loop:
         (self.work / _CHECKPOINT).unlink(missing_ok=True)
 
 
+def epoch_sizes(training: Training, batches: int) -> list[int]:
+    """Return how many batches each epoch takes of so many; the last one fewer, where training ends within it."""
+    most = min(training.most or math.inf, training.epochs * batches)
+    return [int(min(batches, most - done)) for done in range(0, int(most), max(1, batches))]
+
+
 def check_places(training: Training, batches: int) -> set[int]:
     """Return after how many of an epoch's batches dev is scored."""
     return {round(batches * (check + 1) / training.checks) for check in range(training.checks)} - {0}
@@ -419,7 +429,7 @@ def _optimizer(network: nn.Module, training: Training) -> torch.optim.Optimizer:
     if training.optimizer == "adagrad":
         return RowAdagrad(network.parameters(), training.rate, getattr(network, "longest", math.inf))
     decayed = _decayed(network, training.weight_decay)
-    return torch.optim.AdamW(decayed, lr=training.rate, fused=torch.cuda.is_available())
+    return torch.optim.AdamW(decayed, lr=training.rate, fused=True)
 
 
 def _decayed(network: nn.Module, decay: float) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Packed sequences give the states of padded ones."""
+"""Packed sequences, and those read in groups, give the states of padded ones."""
 
 from itertools import pairwise
 from typing import Any
@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 from rejoinder.nn.encoders import EncoderSettings, Pretrained  # noqa: E402
 from rejoinder.nn.matching import MatchSettings, Towers  # noqa: E402
-from rejoinder.nn.packing import Halves, encode_packed  # noqa: E402
+from rejoinder.nn.packing import EndToEnd, Halves, InGroups, encode_packed  # noqa: E402
 from rejoinder.nn.sequences import Special  # noqa: E402
 
 LENGTHS = (3, 9, 1, 6)
@@ -58,26 +58,55 @@ def attend_one_by_one(query: Any, key: Any, value: Any, bounds: Any, _: Any, lon
     return torch.cat(parts)
 
 
-@pytest.mark.parametrize("with_parts", [True, False])
-def test_packed_states_are_those_of_padded_sequences(
-    encoder: Any, padded: Any, with_parts: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=[EndToEnd, InGroups])
+def cells(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Read as on a GPU, or as on a CPU, two sequences at once."""
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_one_by_one)
+    monkeypatch.setattr("rejoinder.nn.packing._TOGETHER", 2)
+    monkeypatch.setattr("rejoinder.nn.packing.InGroups", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("with_parts", [True, False])
+def test_packed_states_and_gradients_are_those_of_padded_sequences(
+    encoder: Any, padded: Any, with_parts: bool, cells: Any
+) -> None:
     tokens, mask, parts = padded
     parts = parts if with_parts else None
+    states, gradients = [], []
+    for read in (encoder._read, lambda *given: encode_packed(encoder.model, *given)):
+        encoder.zero_grad()
+        found = read(tokens, mask, parts)[mask]
+        found.square().sum().backward()
+        states.append(found.detach())
+        gradients.append({name: own.grad for name, own in encoder.named_parameters()})
+    torch.testing.assert_close(*states, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
+
+
+def test_padding_is_read_only_within_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, mask = padded_batch((3, 9, 1, 6, 0), 2)
+    assert len(EndToEnd(mask).read) == 3 + 9 + 1 + 6
+    monkeypatch.setattr("rejoinder.nn.packing._TOGETHER", 2)
+    assert len(InGroups(mask).read) == 2 * 1 + 2 * 6 + 9
+
+
+def test_sequences_without_a_token_leave_the_others_as_they_are(encoder: Any) -> None:
+    tokens, mask = padded_batch((4, 0, 2), 5)
     with torch.no_grad():
-        expected = encoder(tokens, mask, parts)
-        found = encode_packed(encoder.model, tokens, mask, parts)
-    torch.testing.assert_close(found[mask], expected[mask], rtol=1e-4, atol=1e-5)
-    assert not found[~mask].any()
+        found, alone = encoder(tokens, mask), encoder(tokens[[0, 2]], mask[[0, 2]])
+    assert found.isfinite().all()
+    torch.testing.assert_close(found[[0, 2]][mask[[0, 2]]], alone[mask[[0, 2]]], rtol=1e-4, atol=1e-5)
 
 
-def test_short_and_long_are_read_apart_as_together(encoder: Any) -> None:
+def test_short_and_long_are_read_apart_as_together_by_other_encoders(tmp_path: Any) -> None:
+    config = transformers.DistilBertConfig(vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=32)
+    config.save_pretrained(tmp_path)
+    encoder = with_weights(Pretrained(EncoderSettings(kind="pretrained"), tmp_path)).eval()
     tokens, mask = padded_batch((2, 9, 1, 3, 2, 1, 2, 2, 1), 3)
-    parts = (torch.arange(9) > 1).long() * mask
     assert mask.float().mean() < 0.6
     with torch.no_grad():
-        torch.testing.assert_close(encoder(tokens, mask, parts)[mask], encoder._read(tokens, mask, parts)[mask])
+        torch.testing.assert_close(encoder(tokens, mask)[mask], encoder._read(tokens, mask, None)[mask])
 
 
 @pytest.mark.parametrize("match", ["dot", "poly", "late"])
@@ -90,10 +119,9 @@ def test_contexts_and_replies_packed_together_score_as_apart(
     with_weights(network.encoder)
     context, reply = padded_batch((3, 7, 2), 1), padded_batch((4, 1, 4, 2), 2)
     with torch.no_grad():
-        apart = network(context, reply)
-        monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_one_by_one)
-        monkeypatch.setattr(Pretrained, "packs_now", lambda *_: True)
         together = network(context, reply)
+        monkeypatch.setattr(Pretrained, "packs_now", lambda *_: False)
+        apart = network(context, reply)
     assert apart.shape == (3, 4)
     torch.testing.assert_close(together, apart, rtol=1e-4, atol=1e-4)
 

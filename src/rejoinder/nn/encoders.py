@@ -271,9 +271,9 @@ class Pretrained(nn.Module):
         return torch.cat(found)[torch.cat(groups).argsort()]
 
     def packs_now(self, tokens: Tensor) -> bool:
-        """Whether padding costs nothing, as on a GPU in half precision."""
+        """Whether padding costs nothing, or little: on a CPU, and on a GPU in half precision."""
         half = torch.is_autocast_enabled("cuda") or next(self.model.parameters()).dtype != torch.float32
-        return self.packs and tokens.is_cuda and half
+        return self.packs and (half or not tokens.is_cuda)
 
 
 def make_encoder(settings: EncoderSettings, known: int, folder: Path) -> FromWords | Pretrained:

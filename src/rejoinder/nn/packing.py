@@ -1,60 +1,107 @@
-"""Sequences read end to end, without padding, by the layers of a BERT or an MPNet: for encoders on a GPU."""
+"""Sequences read end to end by the layers of a BERT or an MPNet, without padding, or with little of it on a CPU."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+_TOGETHER = 8
+"""Sequences of similar length that a CPU lets attend to themselves at once."""
+
 
 def encode_packed(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None) -> Tensor:
-    """Return the states of padded tokens, as a BERT or MPNet would, without reading the padding."""
-    kept = mask.flatten().nonzero().squeeze(1)
-    found = (_mpnet if model.config.model_type == "mpnet" else _bert)(model, tokens, mask, parts, kept)
-    states = found.new_zeros(mask.numel(), found.shape[1]).index_copy(0, kept, found)
+    """Return the states of padded tokens, as a BERT or MPNet would, without reading all of the padding."""
+    cells = EndToEnd(mask) if tokens.is_cuda else InGroups(mask)
+    found = (_mpnet if model.config.model_type == "mpnet" else _bert)(model, tokens, parts, cells)
+    states = found.new_zeros(mask.numel(), found.shape[1]).index_copy(0, cells.read, found)
     return states.view(*mask.shape, -1)
 
 
-def _bert(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None, kept: Tensor) -> Tensor:
-    """Return the states of the tokens kept; an attention that knows where sequences end keeps them apart."""
-    from torch.nn.attention.varlen import varlen_attn
+class EndToEnd:
+    """No padding at all, and attention that knows where sequences end: for a GPU."""
 
-    width = mask.shape[1]
-    ends = nn.functional.pad(mask.sum(1).cumsum(0), (1, 0)).int()
+    def __init__(self, mask: Tensor) -> None:
+        self.mask, self.width = mask, mask.shape[1]
+        self.read = mask.flatten().nonzero().squeeze(1)
+        self.ends = nn.functional.pad(mask.sum(1).cumsum(0), (1, 0)).int()
+
+    def attend(self, told: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
+        """Let each sequence attend to itself; by distances it does so with padding, in numbers of tokens as told."""
+        if nearness is not None:
+            return self._attend_padded(told, heads, nearness)
+        from torch.nn.attention.varlen import varlen_attn
+
+        query, key, value = told.view(len(told), 3, heads, -1).unbind(1)
+        heard: Any = varlen_attn(query, key, value, self.ends, self.ends, self.width, self.width)
+        return heard.flatten(1)
+
+    def _attend_padded(self, told: Tensor, heads: int, nearness: Tensor) -> Tensor:
+        room = nearness.shape[-1]
+        places = self.read // self.width * room + self.read % self.width
+        hidden = ~nn.functional.pad(self.mask, (0, room - self.width))[:, None, None]
+        laid = told.new_zeros(len(self.mask) * room, told.shape[1]).index_copy(0, places, told)
+        thirds = laid.view(len(self.mask), room, -1).chunk(3, dim=-1)  # whose gradients are put together by one copy
+        query, key, value = (third.unflatten(-1, (heads, -1)).transpose(1, 2) for third in thirds)
+        near = nearness.masked_fill(hidden, torch.finfo(nearness.dtype).min)
+        heard = nn.functional.scaled_dot_product_attention(query, key, value, near)
+        return heard.transpose(1, 2).reshape(len(self.mask) * room, -1)[places]
+
+
+class InGroups:
+    """Those of similar length side by side, padded to the longest of a few: for a CPU."""
+
+    def __init__(self, mask: Tensor) -> None:
+        lengths = mask.sum(1)
+        groups = lengths.argsort(stable=True).split(_TOGETHER)
+        widths = [max(1, int(lengths[rows[-1]])) for rows in groups]
+        cells = torch.arange(mask.numel()).view(mask.shape)
+        self.read = torch.cat([cells[rows, :width].flatten() for rows, width in zip(groups, widths, strict=True)])
+        self.hidden = [~mask[rows, :width] for rows, width in zip(groups, widths, strict=True)]
+
+    def attend(self, told: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
+        """Let each sequence attend to itself; the fused attention's gradient takes longer here than all else."""
+        parts = told.split([hidden.numel() for hidden in self.hidden])
+        return torch.cat([_attended(*group, heads, nearness) for group in zip(parts, self.hidden, strict=True)])
+
+
+def _attended(told: Tensor, hidden: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
+    query, key, value = told.view(*hidden.shape, 3, heads, -1).permute(2, 0, 3, 1, 4)
+    weights = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
+    if nearness is not None:
+        weights = weights + nearness[..., : hidden.shape[1], : hidden.shape[1]]
+    weights = weights.masked_fill(hidden[:, None, None], torch.finfo(weights.dtype).min).softmax(-1)
+    return (weights @ value).transpose(1, 2).reshape(hidden.numel(), -1)
+
+
+Cells = EndToEnd | InGroups
+
+
+def _bert(model: Any, tokens: Tensor, parts: Tensor | None, cells: Cells) -> Tensor:
+    """Return the states of the tokens that are read."""
     states = model.embeddings(
-        input_ids=tokens.flatten()[kept].unsqueeze(0),
-        position_ids=(kept % width).unsqueeze(0),
-        token_type_ids=None if parts is None else parts.flatten()[kept].unsqueeze(0),
+        input_ids=tokens.flatten()[cells.read].unsqueeze(0),
+        position_ids=(cells.read % tokens.shape[1]).unsqueeze(0),
+        token_type_ids=None if parts is None else parts.flatten()[cells.read].unsqueeze(0),
     ).squeeze(0)
     for layer in model.encoder.layer:
         own = layer.attention.self
-        told = _side_by_side(states, own.query, own.key, own.value)
-        query, key, value = told.view(len(states), 3, own.num_attention_heads, -1).unbind(1)
-        heard: Any = varlen_attn(query, key, value, ends, ends, width, width)
-        states = layer.attention.output(heard.flatten(1), states)
+        heard = cells.attend(_side_by_side(states, own.query, own.key, own.value), own.num_attention_heads, None)
+        states = layer.attention.output(heard, states)
         states = layer.output(layer.intermediate(states), states)
     found: Tensor = states
     return found
 
 
-def _mpnet(model: Any, tokens: Tensor, mask: Tensor, parts: Tensor | None, kept: Tensor) -> Tensor:
-    """Return the states of the tokens kept; padding is there where they attend to each other, by their distances."""
-    width = mask.shape[1]
-    room = width + -width % 8  # attention is fastest by eights
-    places = kept // width * room + kept % width
+def _mpnet(model: Any, tokens: Tensor, parts: Tensor | None, cells: Cells) -> Tensor:
+    """Return the states of the tokens that are read, which attend to each other by their distances."""
+    width = tokens.shape[1]
     first = model.embeddings.padding_idx + 1
-    embedded = model.embeddings(tokens.flatten()[kept].unsqueeze(0), position_ids=(kept % width + first).unsqueeze(0))
-    states = embedded.squeeze(0)
-    nearness = model.encoder.compute_position_bias(states.new_zeros(1, room))
-    hidden = ~nn.functional.pad(mask, (0, room - width))[:, None, None]
-    nearness = nearness.masked_fill(hidden, torch.finfo(nearness.dtype).min)
+    places = (cells.read % width + first).unsqueeze(0)
+    states = model.embeddings(tokens.flatten()[cells.read].unsqueeze(0), position_ids=places).squeeze(0)
+    nearness = model.encoder.compute_position_bias(states.new_zeros(1, width + -width % 8))  # fastest by eights
     for layer in model.encoder.layer:
         own = layer.attention.attn
-        told = _side_by_side(states, own.q, own.k, own.v)
-        laid = told.new_zeros(len(mask) * room, told.shape[1]).index_copy(0, places, told)
-        thirds = laid.view(len(mask), room, -1).chunk(3, dim=-1)  # whose gradients are put together by one copy
-        query, key, value = (third.unflatten(-1, (own.num_attention_heads, -1)).transpose(1, 2) for third in thirds)
-        heard = nn.functional.scaled_dot_product_attention(query, key, value, nearness)
-        heard = own.o(heard.transpose(1, 2).reshape(len(mask) * room, -1)[places])
+        heard = own.o(cells.attend(_side_by_side(states, own.q, own.k, own.v), own.num_attention_heads, nearness))
         states = layer.attention.LayerNorm(layer.attention.dropout(heard) + states)
         states = layer.output(layer.intermediate(states), states)
     return states
