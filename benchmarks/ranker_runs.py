@@ -1,7 +1,7 @@
 r"""Make the runs that `benchmarks.rankers` compares: train each recipe, and let it answer its subtask's test.
 
 Needs a collection below REJOINDER_RANKERS (default build/rankers), for most NETWORKS a GPU, for mpnet its weights as
-well. The links, and so the collection, are those of the rows that were kept only where matrices are multiplied as then:
+well. The first line is for the collection of the rows that were kept: links depend on how a CPU multiplies.
 
 export OPENBLAS_CORETYPE=SkylakeX
 rejoinder disentangle train --annotations DATA/irc-links/train --out links.model
@@ -73,7 +73,7 @@ NETWORKS = {
         *("cascade-taught", "cascade-bi-mpnet", "cascade-late-mpnet", "cascade-read-mpnet"),
     ),
     ("ubuntu", 2): (
-        *("minilm", "cascade", "bi-encoder-quick", "cascade-quick", "bi-encoder-quick-mpnet", "cascade-quick-mpnet"),
+        *("minilm", "cascade", "bi-encoder-quick", "cascade-quick", "cascade-quick-mpnet"),
         *("memory-network", "bi-encoder", "hard-bi-encoder"),
         *("cascade-bi", "cascade-late", "cascade-read"),
         *("bi-encoder-taught", "bi-encoder-mpnet", "bi-encoder-mpnet-taught"),

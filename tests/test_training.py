@@ -119,6 +119,24 @@ def test_training_ends_after_the_most_batches(epochs, most, sizes):
     assert epoch_sizes(Training(epochs=epochs, most=most), 8) == sizes
 
 
+def test_several_processes_share_the_most_batches():
+    assert epoch_sizes(Training(epochs=2, most=11), 8, processes=4) == [3]
+
+
+def test_what_was_trained_before_a_setting_was_known_is_kept(work):
+    folder = work("a", SETTINGS)
+    train(folder)
+    before, described = weights(folder), json.loads((folder / training.LEARNER).read_text())
+    del described["training"]["most"]
+    (folder / training.LEARNER).write_text(json.dumps(described))
+    work("a", SETTINGS)
+    assert weights(folder) == before
+    described["training"]["gone"] = 1
+    (folder / training.LEARNER).write_text(json.dumps(described))
+    work("a", SETTINGS)
+    assert not (folder / training.WEIGHTS).exists()
+
+
 def test_the_schedule_and_the_last_check_are_those_of_the_batches_that_are_taken(work, monkeypatch):
     rates = []
     monkeypatch.setattr(training, "rate_factor", lambda _, step, steps: rates.append((step, steps)) or 1.0)

@@ -16,6 +16,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -102,13 +103,20 @@ def prepare(
 ) -> None:
     """Write all that `train` needs; `learner` is `module:class`. What an earlier try has trained is kept."""
     content = json.dumps({"learner": learner, "settings": settings, "training": asdict(training), "seed": seed})
-    if (work / LEARNER).is_file() and read_learner(work) == json.loads(content):
+    if (work / LEARNER).is_file() and _completed(read_learner(work)) == json.loads(content):
         return
     work.mkdir(parents=True, exist_ok=True)
     for stale in (LEARNER, _CHECKPOINT, WEIGHTS, HISTORY):
         (work / stale).unlink(missing_ok=True)
     save_arrays(work, arrays)
     _write_whole(work / LEARNER, content)
+
+
+def _completed(learner: dict[str, Any]) -> dict[str, Any]:
+    """Return a learner with settings that came later, so that what an earlier version has trained is kept."""
+    with suppress(TypeError):  # of one that knew other settings
+        return learner | {"training": asdict(Training(**learner["training"]))}
+    return learner
 
 
 def read_learner(work: Path) -> dict[str, Any]:
@@ -260,7 +268,7 @@ class _Loop:
                     f"there are fewer batches than processes, {self.accelerator.num_processes}: set `batch` lower"
                 )
             raise UserError("there is nothing to learn from: no example has an answer, with something wrong beside it")
-        sizes = epoch_sizes(self.training, len(first))
+        sizes = epoch_sizes(self.training, len(first), self.accelerator.num_processes)
         self.steps = sum(len(step_places(self.training, size)) for size in sizes)
         self.wrapped.train()
         where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
@@ -398,9 +406,9 @@ class _Loop:
         (self.work / _CHECKPOINT).unlink(missing_ok=True)
 
 
-def epoch_sizes(training: Training, batches: int) -> list[int]:
-    """Return how many batches each epoch takes of so many; the last one fewer, where training ends within it."""
-    most = min(training.most or math.inf, training.epochs * batches)
+def epoch_sizes(training: Training, batches: int, processes: int = 1) -> list[int]:
+    """Return how many batches each epoch takes of a process' share; the last fewer, where training ends within it."""
+    most = min(math.ceil(training.most / processes) or math.inf, training.epochs * batches)
     return [int(min(batches, most - done)) for done in range(0, int(most), max(1, batches))]
 
 

@@ -84,6 +84,16 @@ def test_packed_states_and_gradients_are_those_of_padded_sequences(
     torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
 
 
+def test_states_read_on_a_cpu_are_those_that_learn(encoder: Any, padded: Any) -> None:
+    learning = encode_packed(encoder.model, *padded).detach()
+    with torch.no_grad():
+        reading = encode_packed(encoder.model, *padded)
+        with torch.autocast("cpu", torch.bfloat16):
+            half = encode_packed(encoder.model, *padded)
+    torch.testing.assert_close(reading, learning, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(half.float(), learning, rtol=0.05, atol=0.05)
+
+
 def test_padding_is_read_only_within_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     _, mask = padded_batch((3, 9, 1, 6, 0), 2)
     assert len(EndToEnd(mask).read) == 3 + 9 + 1 + 6

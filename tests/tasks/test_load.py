@@ -11,7 +11,7 @@ def test_a_folder_of_several_tasks_says_which_there_are(tmp_path):
     for split in ("train", "dev"):
         build_task([cut], [("try grub",)], candidates=2).save(tmp_path / split)
     for read in (load_task, read_truth):
-        with pytest.raises(BadInputError, match=r"holds several tasks \(dev, train\); name one of them"):
+        with pytest.raises(BadInputError, match=r"is no task but holds such \(dev, train\); name one"):
             read(tmp_path)
     assert load_task(tmp_path / "dev").examples.height == 1
 

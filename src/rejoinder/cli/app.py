@@ -61,7 +61,7 @@ def resumable() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         typer.echo("interrupted; the same command goes on with what was kept", err=True)
-        raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
+        raise typer.Exit(143 if stop.args == (signal.SIGTERM,) else 130) from None
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

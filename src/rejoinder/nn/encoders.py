@@ -229,7 +229,7 @@ class Pretrained(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         """Learn, or read: on a CPU the fused attention's gradient, in half precision, takes longer than all else."""
-        learns_here = mode and next(self.parameters()).device.type == "cpu"
+        learns_here = mode and not self.packs and next(self.parameters()).device.type == "cpu"
         self.model.set_attn_implementation("eager" if learns_here else self.attention)
         return super().train(mode)
 

@@ -48,7 +48,7 @@ class EndToEnd:
 
 
 class InGroups:
-    """Those of similar length side by side, padded to the longest of a few: for a CPU."""
+    """Those of similar length side by side, padded at their ends to the longest of a few: for a CPU."""
 
     def __init__(self, mask: Tensor) -> None:
         lengths = mask.sum(1)
@@ -59,18 +59,21 @@ class InGroups:
         self.hidden = [~mask[rows, :width] for rows, width in zip(groups, widths, strict=True)]
 
     def attend(self, told: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
-        """Let each sequence attend to itself; the fused attention's gradient takes longer here than all else."""
+        """Let each sequence attend to itself."""
         parts = told.split([hidden.numel() for hidden in self.hidden])
         return torch.cat([_attended(*group, heads, nearness) for group in zip(parts, self.hidden, strict=True)])
 
 
 def _attended(told: Tensor, hidden: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
+    width = hidden.shape[1]
     query, key, value = told.view(*hidden.shape, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    weights = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
-    if nearness is not None:
-        weights = weights + nearness[..., : hidden.shape[1], : hidden.shape[1]]
-    weights = weights.masked_fill(hidden[:, None, None], torch.finfo(weights.dtype).min).softmax(-1)
-    return (weights @ value).transpose(1, 2).reshape(hidden.numel(), -1)
+    near = query.new_zeros(1) if nearness is None else nearness[..., :width, :width].to(query.dtype)
+    near = near.masked_fill(hidden[:, None, None], -1e4)  # where all is hidden, all is heard alike
+    if torch.is_grad_enabled():  # the fused attention's gradient takes longer here than all else
+        heard = (query @ key.transpose(2, 3) * query.shape[-1] ** -0.5 + near).softmax(-1) @ value
+    else:
+        heard = nn.functional.scaled_dot_product_attention(query, key, value, near)
+    return heard.transpose(1, 2).reshape(hidden.numel(), -1)
 
 
 Cells = EndToEnd | InGroups

@@ -141,7 +141,7 @@ def load_selection_task(folder: Path) -> SelectionTask:
     if not any((folder / name).exists() for name in ("options.parquet", "examples.parquet")):
         inside = {path.parent.name for name in ("examples", "dialogues") for path in folder.glob(f"*/{name}.parquet")}
         if inside:
-            raise BadInputError(folder, f"holds several tasks ({', '.join(sorted(inside))}); name one of them")
+            raise BadInputError(folder, f"is no task but holds such ({', '.join(sorted(inside))}); name one of them")
         raise BadInputError(folder, "is no task; expected options.parquet and examples.parquet, or dialogues.parquet")
     tables = {}
     for name, schema in (("options", OPTION_SCHEMA), ("examples", EXAMPLE_SCHEMA)):
