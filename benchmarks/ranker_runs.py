@@ -51,14 +51,23 @@ WORDS = {
     ("ubuntu", 2): ("bm25",),
     ("ubuntu", 4): ("random", "words", "words-or-none"),
     ("ubuntu", 5): ("words", "informed-words-without", "informed-words"),
-    ("advising", 1): ("random", "tfidf", "bm25", "words", "dual-encoder-small"),
-    ("advising", 3): ("random", "tfidf", "bm25", "words", "dual-encoder-small"),
+    ("advising", 1): ("random", "tfidf", "bm25", "words"),
+    ("advising", 3): ("random", "tfidf", "bm25", "words"),
     ("advising", 4): ("random", "words", "words-or-none"),
     ("advising", 5): ("words", "informed-words-without", "informed-words"),
 }
-"""By corpus and subtask, recipes that need no network, or a very small one."""
+"""By corpus and subtask, recipes that need no network."""
 _ADVISING = (
-    *("minilm", "dual-encoder", "esim", "memory-network", "memory-network-taught", "bi-encoder", "poly-encoder"),
+    *(
+        "minilm",
+        "dual-encoder-small",
+        "dual-encoder",
+        "esim",
+        "memory-network",
+        "memory-network-taught",
+        "bi-encoder",
+        "poly-encoder",
+    ),
     *("late-encoder", "cross-encoder", "cascade-bi", "stacked"),
 )
 NETWORKS = {
