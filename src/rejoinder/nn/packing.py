@@ -25,24 +25,29 @@ class EndToEnd:
         self.read = mask.flatten().nonzero().squeeze(1)
         self.ends = nn.functional.pad(mask.sum(1).cumsum(0), (1, 0)).int()
 
-    def attend(self, told: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
-        """Let each sequence attend to itself; by distances it does so with padding, in numbers of tokens as told."""
-        if nearness is not None:
-            return self._attend_padded(told, heads, nearness)
+    def masked(self, nearness: Tensor | None) -> Tensor | None:
+        """Return how near tokens are to each other, as far as they may attend to each other; for all layers."""
+        if nearness is None:
+            return None
+        hidden = ~nn.functional.pad(self.mask, (0, nearness.shape[-1] - self.width))[:, None, None]
+        return nearness.masked_fill(hidden, torch.finfo(nearness.dtype).min)
+
+    def attend(self, told: Tensor, heads: int, near: Tensor | None) -> Tensor:
+        """Let each sequence attend to itself; where it does so by nearness, padding is there meanwhile."""
+        if near is not None:
+            return self._attend_padded(told, heads, near)
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = told.view(len(told), 3, heads, -1).unbind(1)
         heard: Any = varlen_attn(query, key, value, self.ends, self.ends, self.width, self.width)
         return heard.flatten(1)
 
-    def _attend_padded(self, told: Tensor, heads: int, nearness: Tensor) -> Tensor:
-        room = nearness.shape[-1]
+    def _attend_padded(self, told: Tensor, heads: int, near: Tensor) -> Tensor:
+        room = near.shape[-1]
         places = self.read // self.width * room + self.read % self.width
-        hidden = ~nn.functional.pad(self.mask, (0, room - self.width))[:, None, None]
         laid = told.new_zeros(len(self.mask) * room, told.shape[1]).index_copy(0, places, told)
         thirds = laid.view(len(self.mask), room, -1).chunk(3, dim=-1)  # whose gradients are put together by one copy
         query, key, value = (third.unflatten(-1, (heads, -1)).transpose(1, 2) for third in thirds)
-        near = nearness.masked_fill(hidden, torch.finfo(nearness.dtype).min)
         heard = nn.functional.scaled_dot_product_attention(query, key, value, near)
         return heard.transpose(1, 2).reshape(len(self.mask) * room, -1)[places]
 
@@ -58,17 +63,22 @@ class InGroups:
         self.read = torch.cat([cells[rows, :width].flatten() for rows, width in zip(groups, widths, strict=True)])
         self.hidden = [~mask[rows, :width] for rows, width in zip(groups, widths, strict=True)]
 
-    def attend(self, told: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
+    def masked(self, nearness: Tensor | None) -> list[Tensor]:
+        """Return how near tokens are to each other, as far as they may attend to each other; for all layers."""
+        widths = [hidden.shape[1] for hidden in self.hidden]
+        near = [torch.zeros(1) if nearness is None else nearness[..., :width, :width] for width in widths]
+        # where all is hidden, all is heard alike
+        return [own.masked_fill(hidden[:, None, None], -1e4) for own, hidden in zip(near, self.hidden, strict=True)]
+
+    def attend(self, told: Tensor, heads: int, near: list[Tensor]) -> Tensor:
         """Let each sequence attend to itself."""
         parts = told.split([hidden.numel() for hidden in self.hidden])
-        return torch.cat([_attended(*group, heads, nearness) for group in zip(parts, self.hidden, strict=True)])
+        return torch.cat([_attended(*group, heads) for group in zip(parts, self.hidden, near, strict=True)])
 
 
-def _attended(told: Tensor, hidden: Tensor, heads: int, nearness: Tensor | None) -> Tensor:
-    width = hidden.shape[1]
+def _attended(told: Tensor, hidden: Tensor, near: Tensor, heads: int) -> Tensor:
     query, key, value = told.view(*hidden.shape, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    near = query.new_zeros(1) if nearness is None else nearness[..., :width, :width].to(query.dtype)
-    near = near.masked_fill(hidden[:, None, None], -1e4)  # where all is hidden, all is heard alike
+    near = near.to(query.dtype)
     if torch.is_grad_enabled():  # the fused attention's gradient takes longer here than all else
         heard = (query @ key.transpose(2, 3) * query.shape[-1] ** -0.5 + near).softmax(-1) @ value
     else:
@@ -76,35 +86,33 @@ def _attended(told: Tensor, hidden: Tensor, heads: int, nearness: Tensor | None)
     return heard.transpose(1, 2).reshape(hidden.numel(), -1)
 
 
-Cells = EndToEnd | InGroups
-
-
-def _bert(model: Any, tokens: Tensor, parts: Tensor | None, cells: Cells) -> Tensor:
+def _bert(model: Any, tokens: Tensor, parts: Tensor | None, cells: Any) -> Tensor:
     """Return the states of the tokens that are read."""
     states = model.embeddings(
         input_ids=tokens.flatten()[cells.read].unsqueeze(0),
         position_ids=(cells.read % tokens.shape[1]).unsqueeze(0),
         token_type_ids=None if parts is None else parts.flatten()[cells.read].unsqueeze(0),
     ).squeeze(0)
+    near = cells.masked(None)
     for layer in model.encoder.layer:
         own = layer.attention.self
-        heard = cells.attend(_side_by_side(states, own.query, own.key, own.value), own.num_attention_heads, None)
+        heard = cells.attend(_side_by_side(states, own.query, own.key, own.value), own.num_attention_heads, near)
         states = layer.attention.output(heard, states)
         states = layer.output(layer.intermediate(states), states)
     found: Tensor = states
     return found
 
 
-def _mpnet(model: Any, tokens: Tensor, parts: Tensor | None, cells: Cells) -> Tensor:
+def _mpnet(model: Any, tokens: Tensor, parts: Tensor | None, cells: Any) -> Tensor:
     """Return the states of the tokens that are read, which attend to each other by their distances."""
     width = tokens.shape[1]
     first = model.embeddings.padding_idx + 1
     places = (cells.read % width + first).unsqueeze(0)
     states = model.embeddings(tokens.flatten()[cells.read].unsqueeze(0), position_ids=places).squeeze(0)
-    nearness = model.encoder.compute_position_bias(states.new_zeros(1, width + -width % 8))  # fastest by eights
+    near = cells.masked(model.encoder.compute_position_bias(states.new_zeros(1, width + -width % 8)))  # fast by eights
     for layer in model.encoder.layer:
         own = layer.attention.attn
-        heard = own.o(cells.attend(_side_by_side(states, own.q, own.k, own.v), own.num_attention_heads, nearness))
+        heard = own.o(cells.attend(_side_by_side(states, own.q, own.k, own.v), own.num_attention_heads, near))
         states = layer.attention.LayerNorm(layer.attention.dropout(heard) + states)
         states = layer.output(layer.intermediate(states), states)
     return states
