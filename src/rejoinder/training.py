@@ -495,6 +495,8 @@ def _main(folders: list[str]) -> None:
             if (Path(folder) / WEIGHTS).is_file():
                 print(f"{folder}: trained already")
             train(Path(folder), _print_progress)
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()  # else its threads may abort a process that is done
     except (UserError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

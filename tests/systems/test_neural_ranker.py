@@ -286,8 +286,8 @@ def test_a_part_is_not_trained_again_for_another_wish(tasks, tmp_path, monkeypat
 
 
 def launched(folders, *start):
-    """Train folders by two processes that are started so."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *start, *folders]
+    """Train folders by two processes that are started so; standalone, for other tests may hold the usual port."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *start, *folders]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
 
 
@@ -340,12 +340,14 @@ def test_several_processes_go_on_as_if_nothing_had_been(tasks, tmp_path):
             trained(tasks, made, tmp_path / "model", work=tmp_path / name, prepare_only=True)
         folders.append(Path(str(prepared.value)))
     whole, interrupted = folders
-    assert launched([whole], "-m", "rejoinder.training").returncode == 0
+    found = launched([whole], "-m", "rejoinder.training")
+    assert found.returncode == 0, found.stderr
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
     assert launched([interrupted], tmp_path / "interrupted.py").returncode != 0
     with pytest.raises(UserError, match="begun by 2 at once, and 1 cannot go on with it"):
         train(interrupted)
-    assert launched([interrupted], "-m", "rejoinder.training").returncode == 0
+    found = launched([interrupted], "-m", "rejoinder.training")
+    assert found.returncode == 0, found.stderr
     assert (whole / WEIGHTS).read_bytes() == (interrupted / WEIGHTS).read_bytes()
 
 
