@@ -496,7 +496,9 @@ def _main(folders: list[str]) -> None:
                 print(f"{folder}: trained already")
             train(Path(folder), _print_progress)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()  # else its threads may abort a process that is done
+            torch.distributed.destroy_process_group()
+            sys.stdout.flush()
+            os._exit(0)  # threads that torch leaves behind abort some processes that are done, and so the others
     except (UserError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
