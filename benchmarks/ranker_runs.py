@@ -58,17 +58,8 @@ WORDS = {
 }
 """By corpus and subtask, recipes that need no network."""
 _ADVISING = (
-    *(
-        "minilm",
-        "dual-encoder-small",
-        "dual-encoder",
-        "esim",
-        "memory-network",
-        "memory-network-taught",
-        "bi-encoder",
-        "poly-encoder",
-    ),
-    *("late-encoder", "cross-encoder", "cascade-bi", "stacked"),
+    *("minilm", "dual-encoder-small", "dual-encoder", "esim", "memory-network", "memory-network-taught"),
+    *("bi-encoder", "poly-encoder", "late-encoder", "cross-encoder", "cascade-bi", "stacked"),
 )
 NETWORKS = {
     ("ubuntu", 1): (
