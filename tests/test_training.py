@@ -13,17 +13,17 @@ from torch import nn  # noqa: E402
 from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
 from rejoinder.nn import encoders  # noqa: E402
-from rejoinder.training import (  # noqa: E402
+from rejoinder.prepared import (  # noqa: E402
+    HISTORY,
+    LEARNER,
+    WEIGHTS,
     Training,
-    epoch_sizes,
     load_arrays,
     load_weights,
     prepare,
-    rate_factor,
     save_arrays,
-    step_places,
-    train,
 )
+from rejoinder.training import epoch_sizes, rate_factor, step_places, train  # noqa: E402
 
 
 class Line:
@@ -71,7 +71,7 @@ def importable(monkeypatch):
 
 
 def weights(folder):
-    return (folder / training.WEIGHTS).read_bytes()
+    return (folder / WEIGHTS).read_bytes()
 
 
 SETTINGS = Training(epochs=6, batch=8, rate=1e-2, checks=2, patience=0)
@@ -80,11 +80,11 @@ SETTINGS = Training(epochs=6, batch=8, rate=1e-2, checks=2, patience=0)
 def test_it_learns_and_records_the_curve(work):
     folder = work("a", SETTINGS)
     train(folder)
-    history = json.loads((folder / training.HISTORY).read_text())
+    history = json.loads((folder / HISTORY).read_text())
     assert [entry["epoch"] for entry in history] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
     assert history[-1]["loss"] < history[0]["loss"] / 10
     network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1)).eval()
-    load_weights(network, folder / training.WEIGHTS)
+    load_weights(network, folder / WEIGHTS)
     assert network(torch.tensor([[0.5]])).item() == pytest.approx(0.5, abs=0.5)
 
 
@@ -102,12 +102,12 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_been(work, stop_after
     Line.checked, Line.stop_after = 0, stop_after
     with pytest.raises(KeyboardInterrupt):
         train(broken)
-    assert not (broken / training.WEIGHTS).exists()
+    assert not (broken / WEIGHTS).exists()
     Line.stop_after = None
     train(broken)
     assert weights(broken) == weights(whole)
-    assert [entry["loss"] for entry in json.loads((broken / training.HISTORY).read_text())] == [
-        entry["loss"] for entry in json.loads((whole / training.HISTORY).read_text())
+    assert [entry["loss"] for entry in json.loads((broken / HISTORY).read_text())] == [
+        entry["loss"] for entry in json.loads((whole / HISTORY).read_text())
     ]
 
 
@@ -126,15 +126,15 @@ def test_several_processes_share_the_most_batches():
 def test_what_was_trained_before_a_setting_was_known_is_kept(work):
     folder = work("a", SETTINGS)
     train(folder)
-    before, described = weights(folder), json.loads((folder / training.LEARNER).read_text())
+    before, described = weights(folder), json.loads((folder / LEARNER).read_text())
     del described["training"]["most"]
-    (folder / training.LEARNER).write_text(json.dumps(described))
+    (folder / LEARNER).write_text(json.dumps(described))
     work("a", SETTINGS)
     assert weights(folder) == before
     described["training"]["gone"] = 1
-    (folder / training.LEARNER).write_text(json.dumps(described))
+    (folder / LEARNER).write_text(json.dumps(described))
     work("a", SETTINGS)
-    assert not (folder / training.WEIGHTS).exists()
+    assert not (folder / WEIGHTS).exists()
 
 
 def test_the_schedule_and_the_last_check_are_those_of_the_batches_that_are_taken(work, monkeypatch):
@@ -145,14 +145,14 @@ def test_the_schedule_and_the_last_check_are_those_of_the_batches_that_are_taken
     train(folder)
     steps = len(step_places(settings, 8)) + len(step_places(settings, 3))
     assert list(dict.fromkeys(rates)) == [(step, steps) for step in range(steps)]
-    history = json.loads((folder / training.HISTORY).read_text())
+    history = json.loads((folder / HISTORY).read_text())
     assert [(entry["epoch"], entry["step"]) for entry in history][-1] == (2, steps)
 
 
 def test_accumulated_batches_make_fewer_steps(work):
     folder = work("steps", replace(SETTINGS, accumulate=4))
     train(folder)
-    assert json.loads((folder / training.HISTORY).read_text())[-1]["step"] == 6 * 2
+    assert json.loads((folder / HISTORY).read_text())[-1]["step"] == 6 * 2
 
 
 def test_the_rate_falls_until_the_last_step_where_checks_cut_sums_short(work, monkeypatch):
@@ -177,7 +177,7 @@ def test_training_stops_when_dev_no_longer_improves(work, monkeypatch):
     monkeypatch.setattr(Line, "evaluate", lambda self: next(scores))
     folder = work("a", replace(SETTINGS, patience=2))
     train(folder)
-    assert [entry["dev"] for entry in json.loads((folder / training.HISTORY).read_text())] == [0.1, 0.3, 0.2, 0.25]
+    assert [entry["dev"] for entry in json.loads((folder / HISTORY).read_text())] == [0.1, 0.3, 0.2, 0.25]
 
 
 def test_the_weights_of_the_best_check_are_kept(work, monkeypatch):
@@ -191,7 +191,7 @@ def test_the_weights_of_the_best_check_are_kept(work, monkeypatch):
     folder = work("a", replace(SETTINGS, epochs=3, checks=1))
     train(folder)
     network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1))
-    load_weights(network, folder / training.WEIGHTS)
+    load_weights(network, folder / WEIGHTS)
     found = network.state_dict()
     assert all(found[name].equal(value) for name, value in seen[1].items())
     assert not all(found[name].equal(value) for name, value in seen[2].items())
@@ -203,7 +203,7 @@ def test_matrices_decay_and_vectors_do_not(work):
         folder = work(str(decay), Training(epochs=20, batch=8, rate=1e-2, weight_decay=decay, patience=0))
         train(folder)
         network = nn.Sequential(nn.Linear(1, 16), nn.Dropout(0.1), nn.ReLU(), nn.Linear(16, 1))
-        load_weights(network, folder / training.WEIGHTS)
+        load_weights(network, folder / WEIGHTS)
         found.append([part.abs().mean().item() for part in (network[3].weight, network[3].bias)])
     assert found[1][0] < 0.8 * found[0][0]
     assert found[1][1] > 0.9 * found[0][1]
@@ -258,7 +258,7 @@ def test_a_damaged_description_costs_no_weights(work):
     folder = work("a", SETTINGS)
     train(folder)
     before = weights(folder)
-    (folder / training.LEARNER).write_text("{")
+    (folder / LEARNER).write_text("{")
     with pytest.raises(UserError, match=r"learner\.json: not what was prepared; "):
         _prepared(folder, SETTINGS)
     assert weights(folder) == before
@@ -268,10 +268,10 @@ def test_weights_without_their_history_are_taken(work):
     folder = work("a", SETTINGS)
     train(folder)
     before = weights(folder)
-    (folder / training.HISTORY).unlink()
+    (folder / HISTORY).unlink()
     train(folder)
     assert weights(folder) == before
-    assert (folder / training.HISTORY).read_text() == ""
+    assert (folder / HISTORY).read_text() == ""
 
 
 def test_a_diverging_loss_is_said_so(work):
@@ -298,7 +298,7 @@ def test_changed_settings_start_anew_and_the_same_go_on(work):
     _prepared(folder, SETTINGS)
     assert weights(folder) == before
     _prepared(folder, replace(SETTINGS, epochs=1))
-    assert not (folder / training.WEIGHTS).exists()
+    assert not (folder / WEIGHTS).exists()
 
 
 def test_the_rate_rises_then_falls():
@@ -316,7 +316,7 @@ def test_the_rate_rises_then_falls():
 
 SLOPE = """
 import torch
-from rejoinder.training import load_arrays
+from rejoinder.prepared import load_arrays
 
 class Slope:
     def __init__(self, settings, folder, seed, device):
@@ -342,7 +342,7 @@ def test_the_loop_needs_torch_numpy_and_safetensors_alone(tmp_path, missing):
     code = f"{without}; from rejoinder.training import _main; _main(['work'])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert found.returncode == (2 if missing else 0), found.stderr
-    assert (tmp_path / "work" / training.WEIGHTS).is_file() != bool(missing)
+    assert (tmp_path / "work" / WEIGHTS).is_file() != bool(missing)
     if missing:  # told before anything is trained
         assert found.stdout == ""
         assert found.stderr.startswith("error: ")
@@ -372,9 +372,9 @@ def test_an_interrupted_command_says_how_it_goes_on(tmp_path, monkeypatch, capsy
 
 def test_a_folder_of_another_version_is_named(work):
     folder = work("other", Training())
-    described = json.loads((folder / training.LEARNER).read_text())
+    described = json.loads((folder / LEARNER).read_text())
     described["training"]["acumulate"] = 2
-    (folder / training.LEARNER).write_text(json.dumps(described))
+    (folder / LEARNER).write_text(json.dumps(described))
     with pytest.raises(UserError, match=r"learner.json: prepared by another version \(.*acumulate.*\); prepare"):
         training.train(folder)
 

@@ -1,9 +1,7 @@
 """One training loop for every neural system; it needs torch, numpy and safetensors, and accelerate for a GPU.
 
-A system prepares a folder here: arrays (`NAME.npy`, and their shapes in `arrays.json`), `learner.json` (which learner,
-with which settings) and whatever else its network is built from. The folder can be trained elsewhere, on a machine that
-has neither the data nor the rest of this package's dependencies, and brought back; `rejoinder train` then goes on from
-what it finds in it:
+What a system has prepared (see `rejoinder.prepared`) can be trained elsewhere, on a machine that has neither the data
+nor the rest of this package's dependencies, and brought back; `rejoinder train` then goes on from what it finds in it:
 
     python -m rejoinder.training FOLDER...
     accelerate launch -m rejoinder.training FOLDER...
@@ -15,65 +13,23 @@ import os
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rejoinder.errors import UserError, expect_least, expect_share, is_out_of_memory
+from rejoinder.errors import UserError, is_out_of_memory
 from rejoinder.nn.row_adagrad import RowAdagrad
+from rejoinder.prepared import CHECKPOINT, HISTORY, LEARNER, WEIGHTS, Training, read_learner, save_weights
 from rejoinder.watch import Watch, unwatched
 
-WEIGHTS = "weights.safetensors"
-HISTORY = "history.json"
-LEARNER = "learner.json"
-_ARRAYS = "arrays.json"
-_CHECKPOINT = "checkpoint.pt"
 _TOO_MUCH = (
     "out of memory; set `batch` lower, and `accumulate` higher by as much, in `training` "
     "(where wrong replies are the batch's others, each context then has fewer of them), or take a smaller network"
 )
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a network learns."""
-
-    epochs: int = 10
-    """0: the network is taken as it is."""
-    most: int = 0
-    """Batches after which training ends, however many the epochs have, so that much data takes no longer; 0: any."""
-    batch: int = 128
-    rate: float = 1e-3
-    optimizer: Literal["adamw", "adagrad"] = "adamw"
-    """adagrad: for large tables of vectors, of which a step changes but a few; without weight decay and clipping."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    warmup: float = 0.0
-    """Share of all steps during which the rate rises from zero."""
-    weight_decay: float = 0.0
-    clip: float = 1.0
-    """Largest norm of the gradient; 0: any."""
-    accumulate: int = 1
-    """Batches whose gradients are summed for one step."""
-    checks: int = 1
-    """How often an epoch is interrupted to score dev and to write a checkpoint."""
-    patience: int = 3
-    """Checks without improvement after which training stops; 0: never."""
-    precision: Literal["auto", "full", "bf16"] = "auto"
-    """auto: bf16 on a GPU that has it and, for a pretrained encoder, on a CPU that computes in it; else full."""
-
-    def __post_init__(self) -> None:
-        """Refuse what nothing can be learned by."""
-        expect_least(self, batch=1, accumulate=1, checks=1)
-        expect_least(self, epochs=0, most=0, rate=0, weight_decay=0, clip=0, patience=0)
-        expect_share(self, "warmup")
 
 
 class Learner(Protocol):
@@ -96,78 +52,6 @@ class Setup(Protocol):
 
     def __call__(self, settings: dict[str, Any], folder: Path, seed: int, device: torch.device) -> Learner:
         """Make it."""
-
-
-def prepare(
-    work: Path, learner: str, settings: dict[str, Any], training: Training, seed: int, arrays: dict[str, NDArray[Any]]
-) -> None:
-    """Write all that `train` needs; `learner` is `module:class`. What an earlier try has trained is kept."""
-    content = json.dumps({"learner": learner, "settings": settings, "training": asdict(training), "seed": seed})
-    if (work / LEARNER).is_file() and _completed(read_learner(work)) == json.loads(content):
-        return
-    work.mkdir(parents=True, exist_ok=True)
-    for stale in (LEARNER, _CHECKPOINT, WEIGHTS, HISTORY):
-        (work / stale).unlink(missing_ok=True)
-    save_arrays(work, arrays)
-    _write_whole(work / LEARNER, content)
-
-
-def _completed(learner: dict[str, Any]) -> dict[str, Any]:
-    """Return a learner with settings that came later, so that what an earlier version has trained is kept."""
-    with suppress(TypeError):  # of one that knew other settings
-        return learner | {"training": asdict(Training(**learner["training"]))}
-    return learner
-
-
-def read_learner(work: Path) -> dict[str, Any]:
-    """Return what `prepare` wrote of a learner: its `learner`, `settings`, `training` and `seed`."""
-    return _read_object(work / LEARNER, "learner", "settings", "training", "seed")
-
-
-def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays, each to a file of its own, beside those that are there, and the shapes of all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shapes = _read_object(folder / _ARRAYS) if (folder / _ARRAYS).is_file() else {}
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-        shapes[name] = array.shape
-    _write_whole(folder / _ARRAYS, json.dumps(shapes))
-
-
-def load_arrays(folder: Path) -> dict[str, NDArray[Any]]:
-    """Return prepared arrays, mapped rather than read; all of them have to be there, and as long as they were."""
-    return {name: _map(folder / f"{name}.npy", shape) for name, shape in _read_object(folder / _ARRAYS).items()}
-
-
-def _map(path: Path, shape: list[int]) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError):
-        raise _damaged(path) from None
-    if [*array.shape] != shape:
-        raise _damaged(path)
-    return array
-
-
-def _read_object(path: Path, *keys: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise _damaged(path) from None
-    if not isinstance(found, dict) or not found.keys() >= {*keys}:
-        raise _damaged(path)
-    return found
-
-
-def _damaged(path: Path) -> UserError:
-    advice = f"copy {path.parent.resolve()} here again, or remove it and prepare it anew"
-    return UserError(f"{path}: {'not what was prepared' if path.exists() else 'is missing'}; {advice}")
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text)
-    temporary.replace(path)
 
 
 def train(work: Path, watch: Watch = unwatched) -> None:
@@ -368,12 +252,12 @@ class _Loop:
             "best": self.best,
             "random_states": random,
         }
-        temporary = self.work / f".{_CHECKPOINT}"
+        temporary = self.work / f".{CHECKPOINT}"
         torch.save(state, temporary)
-        temporary.replace(self.work / _CHECKPOINT)
+        temporary.replace(self.work / CHECKPOINT)
 
     def _resume(self) -> None:
-        path = self.work / _CHECKPOINT
+        path = self.work / CHECKPOINT
         if not path.is_file():
             return
         try:
@@ -387,7 +271,7 @@ class _Loop:
         processes = len(state["random_states"])
         if processes != self.accelerator.num_processes:
             raise UserError(
-                f"{self.work / _CHECKPOINT}: this training was begun by {processes} at once, and "
+                f"{self.work / CHECKPOINT}: this training was begun by {processes} at once, and "
                 f"{self.accelerator.num_processes} cannot go on with it: launch as many, or remove it to start anew"
             )
         self.accelerator.unwrap_model(self.wrapped).load_state_dict(state["network"])
@@ -403,7 +287,7 @@ class _Loop:
         (self.work / HISTORY).write_text(json.dumps(self.history))
         untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()  # of which some may share their memory
         save_weights(self.best or {name: value.clone() for name, value in untrained.items()}, self.work / WEIGHTS)
-        (self.work / _CHECKPOINT).unlink(missing_ok=True)
+        (self.work / CHECKPOINT).unlink(missing_ok=True)
 
 
 def epoch_sizes(training: Training, batches: int, processes: int = 1) -> list[int]:
@@ -447,25 +331,6 @@ def _decayed(network: nn.Module, decay: float) -> list[dict[str, Any]]:
         {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": decay},
         {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
     ]
-
-
-def save_weights(state: dict[str, Tensor], path: Path) -> None:
-    """Write weights, in half precision if that is how they are held."""
-    from safetensors.torch import save_file
-
-    temporary = path.with_name(f".{path.name}")
-    save_file({name: value.contiguous() for name, value in state.items()}, temporary)
-    umask = os.umask(0)
-    os.umask(umask)
-    temporary.chmod(0o666 & ~umask)  # safetensors lets nobody else read them
-    temporary.replace(path)
-
-
-def load_weights(network: nn.Module, path: Path) -> None:
-    """Read weights into a network."""
-    from safetensors.torch import load_file
-
-    network.load_state_dict(load_file(path))
 
 
 def _print_progress(title: str, total: int | None) -> Any:

@@ -5,7 +5,7 @@ torch = pytest.importorskip("torch")
 
 from rejoinder.measures import judgement as measures  # noqa: E402
 from rejoinder.nn.judging import Asked, DialogueVectors, JudgeLearner, JudgeNetwork, Reader, predict, question_loss  # noqa: E402
-from rejoinder.training import save_arrays  # noqa: E402
+from rejoinder.prepared import save_arrays  # noqa: E402
 
 ALLOWED = [[True, True, False], [False, True, True]]
 QUESTIONS = [Asked(5, ordered=True), Asked(3, ordered=False, allowed=ALLOWED)]

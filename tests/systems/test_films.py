@@ -253,7 +253,7 @@ def test_embeddings_are_sums_and_their_loss_a_margin(tmp_path):
     """Worked by hand: contexts {0, 1} and {2}, options {0}, {1}, {2}; one correct option each, two drawn."""
     torch = pytest.importorskip("torch")
     from rejoinder.nn.embedding_learner import EmbeddingLearner
-    from rejoinder.training import save_arrays
+    from rejoinder.prepared import save_arrays
 
     rows = {
         "contexts": ([0, 1, 2], [0, 2, 3]), "options": ([0, 1, 2], [0, 1, 2, 3]), "correct": ([0, 1], [0, 1, 2]),

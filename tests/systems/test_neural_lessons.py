@@ -61,7 +61,7 @@ def test_what_a_part_cannot_answer_is_said_before_it_is_trained(tasks, tmp_path,
     settings = {"members": ["bm25", str(late)]} if system == "ensemble" else {"ranker": str(late)}
     own = list(cuts(30, 4))
     pool = build_pool_task(own, list(dict.fromkeys(cut.replies[0] for cut in own)), 1)
-    monkeypatch.setattr("rejoinder.training.train", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("rejoinder.systems.neural.train", lambda *_: pytest.fail("it was trained"))
     made = Recipe(about="", system=system, settings=settings, name="outer")
     with pytest.raises(UserError, match=r"late.yaml: this network compares words with words"):
         trained(tasks | {"dev": (tasks["dev"][0], pool)}, made, tmp_path / "model")

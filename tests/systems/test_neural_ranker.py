@@ -158,7 +158,8 @@ def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp
 
 
 def test_hard_negatives_are_the_likeliest_of_those_drawn_each_once_and_never_right(tasks, tmp_path):
-    from rejoinder.training import WEIGHTS, load_weights, train
+    from rejoinder.prepared import WEIGHTS, load_weights
+    from rejoinder.training import train
 
     hard = {"negatives": 3, "hard": 1.0, "drawn": 200}  # of lists of five: all of them
     stages = [
@@ -330,7 +331,8 @@ training._main(sys.argv[1:])
 
 def test_several_processes_go_on_as_if_nothing_had_been(tasks, tmp_path):
     pytest.importorskip("accelerate")
-    from rejoinder.training import WEIGHTS, train
+    from rejoinder.prepared import WEIGHTS
+    from rejoinder.training import train
 
     stage = recipe("dot").settings["stages"][0] | {"negatives": 3, "training": TRAINING | {"epochs": 2}}
     made = msgspec.structs.replace(recipe("dot"), settings={"stages": [stage]})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rejoinder.nn.embeddings import Embeddings, EmbeddingSettings, bags
-from rejoinder.training import load_arrays
+from rejoinder.prepared import load_arrays
 
 _DEV, _BLOCK = 2_000, 200
 

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn import packing
-from rejoinder.training import WEIGHTS
+from rejoinder.prepared import WEIGHTS
 
 EncoderKind = Literal["bag", "convolution", "gru", "lstm", "transformer", "pretrained"]
 Pooling = Literal["mean", "max", "first", "last"]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rejoinder.nn.distances import jsd, nmd, rnss, rsnod
 from rejoinder.nn.encoders import recur
-from rejoinder.training import load_arrays
+from rejoinder.prepared import load_arrays
 
 _PLACES = 8
 """Places and counts of turns that have a marker of their own; beyond, they share the last."""

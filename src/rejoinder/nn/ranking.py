@@ -19,7 +19,7 @@ from rejoinder.nn.dialogues import (
 )
 from rejoinder.nn.encoders import load_encoder, swift
 from rejoinder.nn.matching import Towers, make_matcher, products
-from rejoinder.training import WEIGHTS, load_arrays, load_weights, read_learner
+from rejoinder.prepared import WEIGHTS, load_arrays, load_weights, read_learner
 
 
 class Ranking:

@@ -15,13 +15,13 @@ from rejoinder.errors import expect_least
 from rejoinder.files import read_parquet, write_atomically
 from rejoinder.nn.embeddings import Embeddings as Bags
 from rejoinder.nn.embeddings import EmbeddingSettings, bags
+from rejoinder.prepared import Training
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.film_world import FilmWorld, load_world, world_of
 from rejoinder.systems.neural import Network, keep_trained, load_trained, train_networks
 from rejoinder.systems.ranking import answers_of, blocks, rank_by_products
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.tasks.selection import SelectionTask
-from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
 _WORDS = "words.parquet"

@@ -65,7 +65,7 @@ def copy_encoder(source: str, folder: Path) -> None:
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    from rejoinder.training import WEIGHTS, save_weights
+    from rejoinder.prepared import WEIGHTS, save_weights
 
     logging.set_verbosity_error()  # it reports a pooling layer that is missing, and nobody uses
     logging.disable_progress_bar()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rejoinder.files import write_atomically
 from rejoinder.nn.judging import Asked, DialogueVectors, JudgeNetwork, Reader, predict
+from rejoinder.prepared import Training
 from rejoinder.records import read_json
 from rejoinder.runs.judgement import JudgementRun
 from rejoinder.systems.neural import Network, expect_dense, keep_trained, load_trained, train_networks
@@ -22,7 +23,6 @@ from rejoinder.systems.system import JudgementSystem, Lesson, existing
 from rejoinder.systems.turn_features import TurnTable
 from rejoinder.systems.turn_vectors import TurnVectors
 from rejoinder.tasks.judgement import Answers, JudgementTask, JudgementTruth, Question
-from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
 Floats = NDArray[np.float64]

@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rejoinder import training
 from rejoinder.errors import UserError, expect_least, expect_share
 from rejoinder.nn.dialogues import Dialogues, Options, RankingSettings, encode_replies, place_letters
 from rejoinder.nn.encoders import WORD_VECTORS, swift
 from rejoinder.nn.matching import MatchSettings, Towers, make_matcher
+from rejoinder.prepared import HISTORY, LEARNER, WEIGHTS, Training, prepare, save_arrays, save_weights
 from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural import expect_dense, load_trained, train_folders
@@ -33,7 +33,6 @@ from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, existing
 from rejoinder.systems.vocabulary import WordVocabulary, load_vocabulary
 from rejoinder.tasks.selection import EXAMPLE_SCHEMA, OPTION_SCHEMA, SelectionTask
-from rejoinder.training import Training
 from rejoinder.watch import Watch, unwatched
 
 _NOTE = "note.txt"
@@ -182,9 +181,9 @@ class NeuralRanker(SelectionSystem):
             if lesson.dev is not None:
                 few = first_lists(lesson.dev, self.settings.dev_examples)
                 arrays |= task_arrays("dev", draw_lists(few, lesson.seed), texts)
-            training.save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
+            save_arrays(data, arrays | texts.tokenised(load_vocabulary(data / "encoder")))
         if lesson.teacher is not None:
-            training.save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))
+            save_arrays(data, _opinions(lesson.teacher, lesson.train, texts, lesson.watch))
 
     def _count_words(self, texts: Utterances, data: Path, seed: int) -> None:
         encoder = self.settings.stages[0].network.encoder
@@ -192,14 +191,14 @@ class NeuralRanker(SelectionSystem):
         vocabulary.save(data / "encoder")
         if encoder.words:
             vectors, known = vocabulary.vectors(encoder.words, encoder.embedding, texts.numbers, seed)
-            training.save_weights({WORD_VECTORS: torch.as_tensor(vectors)}, data / "encoder" / training.WEIGHTS)
+            save_weights({WORD_VECTORS: torch.as_tensor(vectors)}, data / "encoder" / WEIGHTS)
             note = f"{known:,} of {len(vocabulary.words):,} words start from vectors ({encoder.words})"
             (data / _NOTE).write_text(note)
 
     def _prepare_stages(self, lesson: Lesson[SelectionTask]) -> list[Path]:
         vocabulary = load_vocabulary(lesson.work / "data" / "encoder")
         folders: list[Path] = []
-        start = "../data/encoder" if (lesson.work / "data" / "encoder" / training.WEIGHTS).is_file() else ""
+        start = "../data/encoder" if (lesson.work / "data" / "encoder" / WEIGHTS).is_file() else ""
         miner = ""
         for number, stage in enumerate(self.settings.stages, 1):
             settings = RankingSettings(
@@ -217,14 +216,14 @@ class NeuralRanker(SelectionSystem):
             )
             learner = "rejoinder.nn.ranking:Ranking"
             folders.append(lesson.work / f"stage_{number}")
-            training.prepare(folders[-1], learner, asdict(settings), stage.training, lesson.seed, {})
+            prepare(folders[-1], learner, asdict(settings), stage.training, lesson.seed, {})
             start = f"../stage_{number}"
             if stage.can_search:
                 miner = start
         return folders
 
     def _load(self, folder: Path, data: Path) -> None:
-        self.described = read_json(folder / training.LEARNER, _Described).settings
+        self.described = read_json(folder / LEARNER, _Described).settings
         self.vocabulary = load_vocabulary(data / "encoder")
         network, known = self.described.network, self.described.known
         self.network = make_matcher(network, self.described.special, known, data / "encoder")
@@ -237,11 +236,11 @@ class NeuralRanker(SelectionSystem):
         half = {name: value.half().cpu() for name, value in self.network.state_dict().items()}
         if not all(value.isfinite().all() for value in half.values()):
             raise UserError("weights became too large for half precision, or no numbers; a lower rate may help")
-        training.save_weights(half, folder / training.WEIGHTS)
-        shutil.copyfile(self.trained / training.HISTORY, folder / training.HISTORY)
-        described = json.loads((self.trained / training.LEARNER).read_text())
+        save_weights(half, folder / WEIGHTS)
+        shutil.copyfile(self.trained / HISTORY, folder / HISTORY)
+        described = json.loads((self.trained / LEARNER).read_text())
         described["settings"] |= {"data": ".", "start": "", "miner": ""}
-        (folder / training.LEARNER).write_text(json.dumps(described))
+        (folder / LEARNER).write_text(json.dumps(described))
         encoder = self.trained.parent / "data" / "encoder"
         shutil.copytree(encoder, folder / "encoder", ignore=shutil.ignore_patterns("*.safetensors"))
 
