@@ -21,9 +21,10 @@ from benchmarks.results import Goal, Section, Table, megabytes, ratio, seconds, 
 from rejoinder.model import Assignment, load_model, train_model
 from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
-from rejoinder.systems.cascade import Cascade
+from rejoinder.systems.cascade import FEATURES, Cascade
 from rejoinder.systems.index import Index
 from rejoinder.systems.retrieval import Bm25
+from rejoinder.systems.role import Role
 from rejoinder.systems.sentence_encoder import SentenceEncoder
 from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.voice import Voice
@@ -211,8 +212,10 @@ def _queries(task: SelectionTask, folder: Path, count: int, readers: list[Select
     cascade.words.load(folder.parent)
     cascade.voice = Voice(None)
     cascade.voice.fit(Lesson(train=task, work=folder))
+    cascade.role = Role.learn(task, task)
     cascade.index = Index.open(folder)
-    cascade.weights, cascade.rank_scales, cascade.rank_weights = np.ones(6), np.ones(2), np.ones((2, 8))
+    cascade.weights, cascade.rank_scales = np.ones(FEATURES), np.ones(2)
+    cascade.rank_weights = np.ones((2, FEATURES + 2))
     reading = Cascade(Cascade.Settings(rankers=READERS))
     reading.__dict__ |= {**cascade.__dict__, "settings": reading.settings, "parts": [*cascade.parts, *readers]}
     how = ", ".join(f"{name} ranks {count}" for name, count in READERS.items())

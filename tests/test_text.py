@@ -1,9 +1,21 @@
-from rejoinder.text import counted, is_chinese, tokens
+import unicodedata
+
+import polars as pl
+
+from rejoinder.text import TOKEN, counted, is_chinese, tokens, words
 
 
 def test_words_characters_and_marks_are_tokens():
     assert tokens("It's 4G, 坏了!") == ["it", "'", "s", "4g", ",", "坏", "了", "!"]
     assert tokens("") == []
+
+
+def test_what_stands_with_a_letter_is_a_part_of_its_word():
+    for text in ("हिन्दी भाषा", "สวัสดีครับ", "שָׁלוֹם", "مُحَمَّد", "café crème"):
+        for form in ("NFC", "NFD"):
+            typed = unicodedata.normalize(form, text)
+            assert words(typed) == tokens(typed) == unicodedata.normalize("NFC", text).split()
+            assert pl.Series([text]).str.extract_all(TOKEN)[0].to_list() == text.split()
 
 
 def test_a_language_is_told_by_its_letters():

@@ -1,14 +1,17 @@
 """Text in any language: its tokens, whether it is Chinese, and how many of a thing there are."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
+from functools import cache
 
 HAN = "㐀-鿿"
 """Chinese characters, as a part of a pattern's brackets."""
 WORD_OR_MARK = r"\w+|[^\w\s]"
 """A pattern, of Python's and of polars', by which a stretch of Chinese is one word."""
+TOKEN = rf"[{HAN}]|[^\W{HAN}]+|[^\w\s]"
+"""What `tokens` finds, as a pattern of polars', to which signs that stand with a letter are parts of its word."""
 
-_TOKEN = re.compile(rf"[{HAN}]|[^\W{HAN}]+|[^\w\s]")
 _CHINESE = re.compile(f"[{HAN}]")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -18,13 +21,30 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def lowered(text: str) -> str:
+    """Return a text in lower case, and with each accent as a part of its letter however it was typed (NFC)."""
+    return unicodedata.normalize("NFC", text).lower()
+
+
+def words(text: str) -> list[str]:
+    """Split into words and Chinese characters, in lower case."""
+    return _pattern("").findall(lowered(text))
+
+
 def tokens(text: str) -> list[str]:
     """Split into words, Chinese characters and marks, in lower case.
 
     Others split otherwise, with reason: `word_vectors` Chinese by jieba, since vectors are of words; `systems.words`
     leaves marks out, which say nothing in retrieval; `link_lexicon` keeps nicks, paths and commands whole.
     """
-    return _TOKEN.findall(text.lower())
+    return _pattern(r"|[^\w\s]").findall(lowered(text))
+
+
+@cache
+def _pattern(more: str) -> re.Pattern[str]:
+    """Return a pattern of words; Python's `\\w` lacks what stands with a letter, as Hindi's vowels do (Unicode's M)."""
+    signs = "".join(sign for sign in map(chr, range(0x300, 0xFE30)) if unicodedata.category(sign).startswith("M"))
+    return re.compile(rf"[{HAN}]|[^\W{HAN}]+(?:[{signs}]+[^\W{HAN}]*)*{more}")
 
 
 def is_chinese(texts: Iterable[str]) -> bool:

@@ -14,6 +14,7 @@ from rejoinder.systems.cascade import Cascade, Texts
 from rejoinder.systems.index import Index
 from rejoinder.systems.ranking import Pairs, draw_lists, offered
 from rejoinder.systems.retrieval import said_already
+from rejoinder.systems.role import Role
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.turns import turns_of
 from rejoinder.tasks.build import Cut, build_pool_task, build_task
@@ -244,8 +245,13 @@ def test_an_index_is_of_a_pool(tasks):
 
 def test_what_an_option_looks_like():
     task = build_task([Cut((("a", "hm"),), ("why? ",))], [("为何？", "no")], 3)
-    looks = dict(zip(task.options["text"], Texts.of(task.options["text"]).looks.tolist(), strict=True))
-    assert looks == {"why? ": [1, np.log1p(5)], "为何？": [1, np.log1p(3)], "no": [0, np.log1p(2)]}
+    role = Role(pl.DataFrame({"word": ["why", "为", "?"], "weight": [1.0, 2.0, 3.0]}))
+    looks = dict(zip(task.options["text"], Texts.of(task.options["text"], role).looks.tolist(), strict=True))
+    assert looks == {
+        "why? ": [1, np.log1p(5), 4 / 2**0.5],
+        "为何？": [1, np.log1p(3), 2],
+        "no": [0, np.log1p(2), 0],
+    }
 
 
 def test_looks_are_those_of_the_options_whether_a_pool_is_held_or_not(cascade, tasks):

@@ -8,7 +8,7 @@ from tests.systems.small_cascades import Projection, pool_tasks, trained
 
 from rejoinder.errors import UserError
 from rejoinder.measures.selection import score
-from rejoinder.systems.cascade import Cascade
+from rejoinder.systems.cascade import FEATURES, Cascade
 from rejoinder.systems.ranking import draw_lists, offered, to_run
 from rejoinder.systems.stacking import is_correct
 from rejoinder.systems.system import Lesson, SelectionSystem
@@ -97,7 +97,7 @@ def test_what_is_known_of_candidates_weighs_anew_among_the_best(tasks):
     cascade, dev = Cascade(Cascade.Settings(rankers={"even": 50})), tasks[1]
     cascade.parts = [Projection(None), Even(None)]
     cascade.fit(Lesson(train=tasks[0], dev=dev, work=Path("unused")))
-    assert cascade.rank_weights.shape == (1, 7)
+    assert cascade.rank_weights.shape == (1, FEATURES + 1)
     assert abs(cascade.rank_weights[0, -1]) < 1e-9
     plain, again = trained(tasks).predict(tasks[2]), cascade.predict(tasks[2])
     first, second = (score(run, tasks[2].truth(), ["MRR"])["MRR"].mean() for run in (plain, again))

@@ -28,6 +28,7 @@ from rejoinder.systems.ranking import (
     same_columns,
 )
 from rejoinder.systems.retrieval import Bm25, said_already
+from rejoinder.systems.role import Role
 from rejoinder.systems.sentence_encoder import Encoder
 from rejoinder.systems.stacking import is_correct, learn_order, scale_of, starts_of, strengths, with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, expect_no_none
@@ -40,7 +41,7 @@ from rejoinder.watch import Watch, unwatched
 Floats = NDArray[np.float64]
 
 _WEIGHTS, _INDEX = "weights.npz", "index"
-_FEATURES = 6
+FEATURES = 7
 """What is known of each candidate: by words, by meaning, and its looks."""
 _SEARCHES, _LISTS = 1_000, 4_000
 """Examples whose candidates are held in memory together: those of a search, or lists, which may share options."""
@@ -50,15 +51,15 @@ class Texts(msgspec.Struct, frozen=True):
     """What a task's options look like in any context, by row."""
 
     looks: Floats
-    """Whether each is a question, and how long it is."""
+    """Whether each is a question, how long it is, and how much its words are those of a reply."""
     marks: Marks
     """How each is written."""
 
     @classmethod
-    def of(cls, texts: pl.Series) -> "Texts":
+    def of(cls, texts: pl.Series, role: Role) -> "Texts":
         """Look at texts."""
-        asks = texts.str.contains(r"[?？]\s*$").to_numpy()
-        return cls(np.column_stack([asks, np.log1p(texts.str.len_chars().to_numpy())]), marks_of(texts))
+        asks, length = texts.str.contains(r"[?？]\s*$").to_numpy(), np.log1p(texts.str.len_chars().to_numpy())
+        return cls(np.column_stack([asks, length, role.scores(texts)]), marks_of(texts))
 
 
 class Pool(msgspec.Struct):
@@ -98,6 +99,7 @@ class Cascade(SelectionSystem):
 
     words: Bm25
     voice: Voice
+    role: Role
     weights: Floats
     rank_scales: Floats
     """By ranker, the scale of its scores."""
@@ -137,12 +139,13 @@ class Cascade(SelectionSystem):
         self.words, self.voice = Bm25(self.settings.words), Voice(None)
         self.words.fit(lesson)
         self.voice.fit(lesson)
+        self.role = Role.learn(lesson.train, lesson.dev)
         self.index = Index()
         for task in (lesson.train, lesson.dev) if pools(lesson.dev) else ():
             if pools(task):
                 self._add_missing(self.index, task, lesson.watch)
         rankers = len(self.settings.rankers)
-        self.rank_scales, self.rank_weights = np.zeros(rankers), np.zeros((rankers, _FEATURES + rankers))
+        self.rank_scales, self.rank_weights = np.zeros(rankers), np.zeros((rankers, FEATURES + rankers))
         self._rank(lesson.dev, *self._candidates(lesson.dev, lesson.watch), lesson.watch, lesson.dev.truth().correct)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
@@ -254,12 +257,12 @@ class Cascade(SelectionSystem):
         return np.column_stack([by_word, pair_products(vectors, self.encoder.encode_replies(texts, watch), local)])
 
     def _looks(self, task: SelectionTask, turns: Turns, pairs: Pairs) -> Floats:
-        """Return what options look like: said already in the context, a question, how long, in the replier's voice."""
+        """Return what options look like: said already in the context, as `Texts` has it, in the replier's voice."""
         if self.pool is not None and self.pool.options is task.options:
             place, texts = pairs.row, self.pool.texts
         else:
             used, place = np.unique(pairs.row, return_inverse=True)
-            texts = Texts.of(task.options["text"].gather(used))
+            texts = Texts.of(task.options["text"].gather(used), self.role)
         voice = pair_products(self.voice.weigh_contexts(turns), texts.marks, Pairs(pairs.example, place))
         return np.column_stack([said_already(turns, task.options["text"], pairs), texts.looks[place], voice])
 
@@ -272,7 +275,7 @@ class Cascade(SelectionSystem):
             place = held.options().join(rows, on="id", how="left", maintain_order="left")["place"].fill_null(-1)
             places = place.to_numpy().astype(np.intp)
             places[held.removed()] = -1
-            self.pool = Pool(task.options, held, places, Texts.of(task.options["text"]))
+            self.pool = Pool(task.options, held, places, Texts.of(task.options["text"], self.role))
         return self.pool
 
     def _fit_to(self, index: Index, task: SelectionTask, watch: Watch) -> int:
@@ -298,6 +301,7 @@ class Cascade(SelectionSystem):
         """Write the index and what was learned."""
         self.words.save(folder)
         self.voice.save(folder)
+        self.role.save(folder)
         self.index.save(folder / _INDEX)
         write_arrays(
             folder / _WEIGHTS,
@@ -309,9 +313,10 @@ class Cascade(SelectionSystem):
         self.words, self.voice = Bm25(self.settings.words), Voice(None)
         self.words.load(folder)
         self.voice.load(folder)
+        self.role = Role.load(folder)
         self.index = Index.open(folder / _INDEX)
         rankers = len(self.settings.rankers)
-        shapes = {"weights": (_FEATURES,), "rank_weights": (rankers, _FEATURES + rankers), "rank_scales": (rankers,)}
+        shapes = {"weights": (FEATURES,), "rank_weights": (rankers, FEATURES + rankers), "rank_scales": (rankers,)}
         learned = read_shaped(folder / _WEIGHTS, shapes)
         self.weights, self.rank_weights = learned["weights"], learned["rank_weights"]
         self.rank_scales = learned["rank_scales"]

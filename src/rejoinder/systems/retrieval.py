@@ -18,6 +18,7 @@ from rejoinder.systems.system import Lesson, SelectionSystem
 from rejoinder.systems.turns import Turns, number_texts, turns_of
 from rejoinder.systems.words import Matrix, WordStatistics, count_words, lengths, with_values
 from rejoinder.tasks.selection import SelectionTask
+from rejoinder.text import lowered
 from rejoinder.watch import Watch, unwatched
 
 _STATISTICS, _SEED = "words.npz", "seed.npz"
@@ -194,7 +195,7 @@ class Bm25(WordSystem):
 def said_already(turns: Turns, options: pl.Series, pairs: Pairs) -> NDArray[np.bool_]:
     """Say which options repeat a turn of their context word for word."""
     used, place = np.unique(pairs.row, return_inverse=True)
-    texts = [text.strip().lower() for text in (*options.gather(used).to_list(), *turns.texts)]
+    texts = [lowered(text).strip() for text in (*options.gather(used).to_list(), *turns.texts)]
     distinct, number = number_texts(texts)
     said = turns.example * len(distinct) + number[len(used) :]
     return np.isin(pairs.example * len(distinct) + number[: len(used)][place], said)

@@ -1,6 +1,5 @@
 """Words as numbers: texts become sparse rows of hashed words, and how rare a word is is learned from many texts."""
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoinder.arrays import expect_shapes, find, read_arrays, write_arrays
-from rejoinder.text import HAN
+from rejoinder.text import words
 
 Floats = NDArray[np.float32]
 Matrix = sparse.csr_matrix
 """Texts x words, a word's column being its hash; the columns of a row are in order."""
 
 _COLUMNS = 2**31 - 1
-_WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
 
 def split_words(text: str, stem: int) -> list[str]:
     """Return words and Chinese characters, in lower case; of words of letters alone the first `stem` (0: all)."""
-    words = _WORD.findall(text.lower())
-    return [word[:stem] if word.isalpha() else word for word in words] if stem else words
+    found = words(text)
+    return [word[:stem] if word.isalpha() else word for word in found] if stem else found
 
 
 def count_words(texts: Sequence[str], stem: int) -> Matrix:
