@@ -408,6 +408,14 @@ def test_references_of_two_sources_stand_side_by_side(cli, selection_files):
     assert rows["team 3 (dstc7/ubuntu/4)"]["MRR"] == 0.742
 
 
+def test_convert_writes_two_files_or_none(cli, selection_files, tmp_path):
+    truth, run = selection_files
+    same = tmp_path / "same"
+    code, _, err = cli("convert", run, "--truth", truth, "--to", "trec", "--out", same, "--qrels", same)
+    assert (code, err) == (2, f"error: {same}: would be overwritten; name another file to write\n")
+    assert not same.exists()
+
+
 def test_convert_says_what_a_format_cannot_hold(cli, tmp_path):
     (tmp_path / "key.tsv").write_text("1\to5\n")
     (tmp_path / "long.trec").write_text("".join(f"1 Q0 o{n} {n} {200 - n} x\n" for n in range(150)))

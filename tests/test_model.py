@@ -62,6 +62,13 @@ def test_ties_that_a_file_decides_are_told(cli, tmp_path):
         tmp_path / "r.json",
     )
     assert "several options share the best score in 20 of 20 examples" in cli(*command)[2]
+    pooled = task.examples.with_columns(
+        options=pl.lit(None, dtype=pl.List(pl.UInt32)), turns=[{"speaker": "a", "text": "?"}]
+    )
+    type(task)(pooled, task.options).save(tmp_path / "pool")
+    cli("train", "bm25", "--task", tmp_path / "task", "--out", tmp_path / "bm25.model")
+    code, _, err = cli("predict", tmp_path / "bm25.model", "--task", tmp_path / "pool", "--out", tmp_path / "p.json")
+    assert (code, "several options share the best score in 20 of 20 examples" in err) == (0, True)
     cli("train", "bm25", "--task", tmp_path / "task", "--out", tmp_path / "bm25.model")
     card, system = load_model(tmp_path / "bm25.model")
     assert predict(card, system, tmp_path, task).notes == ()

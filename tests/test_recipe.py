@@ -221,3 +221,9 @@ def test_a_rate_may_be_written_as_people_write_it(save):
 def test_a_mistake_in_a_file_that_is_shown_is_named_by_it(cli, save):
     path = save("mine.yaml", "about: a\nsystem: bm25\nsettings: {stme: 1}\n")
     assert f"{path}: settings.stme: no key 'stme'" in cli("recipes", path)[2]
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "a\\b", "two\nlines"])
+def test_a_name_that_no_file_can_have_is_refused(save, complaint, name):
+    path = save("own.yaml", {"about": "", "system": "bm25", "name": name})
+    assert complaint(read_recipe, str(path)) == f"own.yaml: name: is {name!r}; expected a name that files can have, too"

@@ -170,8 +170,9 @@ def spare_inputs(out: Path, *inputs: Path | None) -> None:
     """
     written = file_to_write(out).resolve()
     for given in filter(None, inputs):
-        within = given.resolve() in written.parents
-        if written == given.resolve() or (out.is_file() and within):
+        read = Path(os.path.realpath(given))  # of links that lead in a circle, too, which reading will tell
+        within = read in written.parents
+        if written == read or (out.is_file() and within):
             raise BadInputError(out, "would be overwritten; name another file to write")
         if within and any((given / name).exists() for name in _TASK):
             raise BadInputError(out, f"lies in the task {given}, which is read; name a file elsewhere")

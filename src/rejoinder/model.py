@@ -297,7 +297,7 @@ def predict(
     with needed_extra(card.recipe.name):
         run = system.predict(asked, watch)
     if isinstance(run, SelectionRun):
-        run = _with_ties_told(_completed(expect_numbers(card.recipe.name, run), asked), asked)
+        run = _with_ties_told(_completed(expect_numbers(card.recipe.name, run), asked))
     elif not run.distributions:
         learned = ", ".join(question.name for question in card.questions or ())
         raise BadInputError(path, f"asks nothing that {card.recipe.name} has learned ({learned}, with their labels)")
@@ -317,10 +317,8 @@ def _completed(run: SelectionRun, task: SelectionTask) -> SelectionRun:
     return msgspec.structs.replace(run, choices=choices, notes=(*run.notes, note))
 
 
-def _with_ties_told(run: SelectionRun, task: SelectionTask) -> SelectionRun:
-    """Note it where many lists have no best option, for then the order of the list decides."""
-    if task.examples["options"].null_count():
-        return run
+def _with_ties_told(run: SelectionRun) -> SelectionRun:
+    """Note it where many examples have no best option, for then the order of their list, or of the pool, decides."""
     tied = run.choices.group_by("example").agg((pl.col("score") == pl.col("score").max()).sum() > 1)["score"]
     if tied.sum() < _MANY_TIES * len(tied):
         return run

@@ -49,6 +49,8 @@ def read_recipe(source: str) -> Recipe:
     _check_keys(path, read_yaml(path, dict[str, object]), Recipe, ())
     recipe = read_yaml(path, Recipe)
     _check_system(path, recipe)
+    if not recipe.name.isprintable() or {"/", "\\"} & {*recipe.name}:
+        raise BadInputError(path, f"is {recipe.name!r}; expected a name that files can have, too", field="name")
     return msgspec.structs.replace(recipe, name=recipe.name or path.stem)
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rejoinder.systems.index import Index
+from rejoinder.errors import UserError
+from rejoinder.systems.index import Index, Segment
 from rejoinder.systems.words import count_words
 
 WIDTH = 96
@@ -288,3 +289,49 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path, complaint, monkeypa
     monkeypatch.setattr(np, "save", refuse)
     assert complaint(add, index, [3]).endswith("2: cannot be written (Permission denied)")
     assert len(Index.open(tmp_path / "index")) == 2
+
+
+def test_an_index_that_changes_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    writing = Index(tmp_path / "index")
+    for numbers in ([1, 2, 3], [4, 5, 6]):
+        add(writing, numbers)
+    load, loaded = Segment.load, []
+
+    def merged_meanwhile(folder):
+        loaded.append(folder.name)
+        if loaded == ["1", "2"]:
+            writing.merge()
+            writing._write()
+        return load(folder)
+
+    monkeypatch.setattr(Segment, "load", merged_meanwhile)
+    read = Index.open(tmp_path / "index")
+    assert loaded == ["1", "2", "3", "3"]  # one by the writer
+    assert read.options()["id"].to_list() == [f"o{number}" for number in range(1, 7)]
+
+
+def test_an_index_is_not_begun_where_there_is_one(tmp_path):
+    add(Index(tmp_path / "index"), [1, 2])
+    with pytest.raises(UserError, match=r"there is an index; Index\.open takes it as it is"):
+        Index(tmp_path / "index")
+    assert len(Index.open(tmp_path / "index")) == 2
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e6])
+def test_vectors_that_cannot_be_kept_are_refused(tmp_path, value):
+    index = Index(tmp_path / "index")
+    add(index, [1, 2])
+    vectors = vectors_of([3])
+    vectors[0, 5] = value
+    with pytest.raises(UserError, match="a vector to add holds what is no number, or none that half precision has"):
+        index.add(options_of([3]), vectors, count_words(["gamma"], 0))
+    with pytest.raises(UserError, match="1 options, 2 vectors and words of 1 to add"):
+        index.add(options_of([3]), vectors_of([3, 4]), count_words(["gamma"], 0))
+    assert len(Index.open(tmp_path / "index")) == 2
+
+
+def test_nothing_is_found_in_an_index_of_nothing():
+    index = Index()
+    assert (len(index), index.options().height) == (0, 0)
+    assert index.nearest(vectors_of([1])[0], 5).tolist() == []
+    assert index.word_scores(count_words(["alpha"], 0)).tolist() == []

@@ -265,8 +265,9 @@ def convert(
     from rejoinder.runs.convert import write_run, write_truth_as_qrels
     from rejoinder.tasks.truth import read_truth
 
-    for written in filter(None, (out, qrels)):
-        spare_inputs(written, run, truth, options_, entities)
+    spare_inputs(out, run, truth, options_, entities)
+    if qrels is not None:
+        spare_inputs(qrels, run, truth, options_, entities, out)
     answers = read_truth(truth, truth_format, options_, entities)
     converted = read_run(run, answers, format_, lenient)
     for note in (*converted.notes, *write_run(out, converted, answers, to)):

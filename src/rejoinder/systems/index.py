@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoinder.arrays import find
+from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, UnwrittenError, open_binary, read_parquet, write_atomically
 from rejoinder.systems.ranking import first_best
 
@@ -27,6 +28,7 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
 _LIST = "index.json"
+_OPTIONS = {"id": pl.String, "text": pl.String}
 _ARRAYS = ("vectors", "codes", "words", "starts", "rows", "weights")
 _MOST_SEGMENTS = 16
 _ANEW = "the index is damaged: train the model anew"
@@ -144,9 +146,11 @@ class _List(msgspec.Struct):
 
 
 class Index:
-    """Segments of options; a row counts through all of them."""
+    """Segments of options; a row counts through all of them. In a folder, if one is named, that has none yet."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        if folder is not None and (folder / _LIST).exists():
+            raise UserError(f"{folder}: there is an index; Index.open takes it as it is")
         self.folder = folder
         self.shown: Path | str = folder or "index"
         self.list = _List()
@@ -154,14 +158,21 @@ class Index:
 
     @classmethod
     def open(cls, folder: Path) -> "Index":
-        """Map an index that was written."""
-        index = cls(folder)
-        with open_binary(folder / _LIST) as file:
+        """Map an index that was written; one that is changed while it is read is read again."""
+        listed = _read_list(folder)
+        while True:
             try:
-                index.list = msgspec.json.decode(file.read(), type=_List, dec_hook=_to_rows)
-            except msgspec.DecodeError as error:
-                raise BadInputError(folder / _LIST, f"damaged ({error})") from None
-        _check_names(folder / _LIST, [entry.name for entry in index.list.segments])
+                return cls._map(folder, listed)
+            except BadInputError:
+                before, listed = listed, _read_list(folder)
+                if [entry.name for entry in listed.segments] == [entry.name for entry in before.segments]:
+                    raise
+
+    @classmethod
+    def _map(cls, folder: Path, listed: _List) -> "Index":
+        index = cls()
+        index.folder = index.shown = folder
+        index.list = listed
         index.segments = [Segment.load(folder / entry.name) for entry in index.list.segments]
         for segment, entry in zip(index.segments, index.list.segments, strict=True):
             if not _are_within(entry.removed, segment.options.height):
@@ -186,7 +197,7 @@ class Index:
 
     def options(self) -> pl.DataFrame:
         """Return all options, removed ones too, by row."""
-        return pl.concat([segment.options for segment in self.segments])
+        return pl.concat([pl.DataFrame(schema=_OPTIONS), *(segment.options for segment in self.segments)])
 
     def removed(self) -> Rows:
         """Return the rows of removed options."""
@@ -202,6 +213,10 @@ class Index:
         again = options.filter(options["id"].is_in(known.implode()) | options["id"].is_duplicated())
         if again.height:
             raise BadInputError(self.shown, f"{again['id'][0]!r} is in the index already", field="id")
+        if not options.height == len(vectors) == weights.shape[0]:
+            raise UserError(f"{options.height} options, {len(vectors)} vectors and words of {weights.shape[0]} to add")
+        if not (np.abs(vectors) <= np.finfo(np.float16).max).all():
+            raise UserError("a vector to add holds what is no number, or none that half precision has")
         self._check_width(vectors.shape[1])
         segment = Segment.of(options, vectors, weights)
         if instead:
@@ -240,7 +255,8 @@ class Index:
 
     def word_scores(self, context: sparse.csr_matrix) -> Floats:
         """Return the product of one context's words with every option's, by row; removed ones have none."""
-        scores = np.concatenate([segment.word_scores(context) for segment in self.segments])
+        nothing = np.zeros(0, dtype=np.float32)
+        scores = np.concatenate([nothing, *(segment.word_scores(context) for segment in self.segments)])
         scores[self.removed()] = 0
         return self._expect_numbers(scores)
 
@@ -253,7 +269,8 @@ class Index:
         self._check_width(len(vector))
         code = _codes(vector[None])[:, 0]
         rows = np.concatenate(
-            [
+            [np.zeros(0, dtype=np.intp)]
+            + [
                 first + segment.near(code, entry.removed, max(rescored, 10 * count))
                 for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
             ]
@@ -311,6 +328,16 @@ class Index:
                 shutil.rmtree(stale)
 
 
+def _read_list(folder: Path) -> _List:
+    with open_binary(folder / _LIST) as file:
+        try:
+            listed = msgspec.json.decode(file.read(), type=_List, dec_hook=_to_rows)
+        except msgspec.DecodeError as error:
+            raise BadInputError(folder / _LIST, f"damaged ({error})") from None
+    _check_names(folder / _LIST, [entry.name for entry in listed.segments])
+    return listed
+
+
 def _check_names(path: Path, names: list[str]) -> None:
     for name in names:
         if not (name.isascii() and name.isdecimal()):
@@ -321,10 +348,10 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def _read_options(path: Path) -> pl.DataFrame:
     options = read_parquet(path)
-    for name in ("id", "text"):
+    for name in _OPTIONS:
         if options.schema.get(name) != pl.String:
             raise BadInputError(path, f"no column {name!r} of texts; {_ANEW}")
-    return options.select("id", "text")
+    return options.select(*_OPTIONS)
 
 
 def _to_rows(_: type, value: object) -> Rows:
