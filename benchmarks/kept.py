@@ -1,8 +1,8 @@
 """What runs scored, example by example, kept in benchmarks/scores: a row that took a GPU is compared with later ones.
 
 A run that is made anew takes the place of what was kept of it. What was kept of other examples, or not by all measures,
-counts for nothing, but stays. Of runs that were measured before scores were kept, `earlier.json` has means and
-intervals; they are shown until the runs are made anew.
+counts for nothing, but stays. Of runs that were measured before scores were kept, or by code that answers otherwise
+now, `earlier.json` has means and intervals; they are shown until the runs are made anew.
 """
 
 import datetime

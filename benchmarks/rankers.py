@@ -54,7 +54,7 @@ class Standing(NamedTuple):
 
     comparison: Comparison
     earlier: dict[str, kept.Row]
-    """Of runs that were not made since scores are kept, means and intervals."""
+    """Of runs that were not made since the code changed, means and intervals."""
 
     @property
     def runs(self) -> list[str]:
@@ -128,8 +128,8 @@ def _table(corpus: str, subtask: int, standing: Standing) -> Table:
     notes = [note]
     if standing.earlier:
         notes.append(
-            f"Rows with {DAGGER} were measured on {kept.earlier_day()}, by the code before its last review. Only their "
-            "means and intervals were kept, so nothing was tested against them."
+            f"Rows with {DAGGER} were measured until {kept.earlier_day()}, by earlier code. Only their means and "
+            "intervals were kept, so nothing was tested against them."
         )
     if comparison.notes:
         notes.append(f"From earlier measurements: {'; '.join(comparison.notes)}.")

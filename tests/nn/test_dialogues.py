@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from rejoinder.nn.dialogues import Options, RankingSettings  # noqa: E402
+from rejoinder.nn.dialogues import Options, RankingSettings, _portions  # noqa: E402
 from rejoinder.nn.encoders import EncoderSettings  # noqa: E402
 from rejoinder.nn.matching import MatchSettings, make_matcher  # noqa: E402
 
@@ -81,3 +81,14 @@ def test_wrong_options_are_drawn_each_once() -> None:
         drawn.add(tuple(sorted(wrong[0])))
     assert len(drawn) == 3
     assert dialogues.draw(rows, 6).shape == (3, 6)
+
+
+def test_texts_are_read_in_portions_of_like_size() -> None:
+    lengths = sorted(np.random.default_rng(0).integers(0, 60, 1_000).tolist())
+    sizes = _portions(lengths, 512)
+    assert sum(sizes) == 1_000
+    starts = np.cumsum([0, *sizes[:-1]])
+    assert all(size * (lengths[start] + 1) <= 512 or size == 8 for start, size in zip(starts, sizes, strict=True))
+    assert min(sizes[:-1]) == 8
+    assert sizes[0] > 100
+    assert (_portions([], 512), _portions([9_999] * 10, 512)) == ([0], [8, 2])

@@ -25,6 +25,10 @@ Arrays = Mapping[str, Ints]
 
 _ROOM = 2**27
 """Numbers that encoded replies may come to at once: half a gigabyte."""
+_READ, _READ_BY_CPU = 2**15, 2**11
+"""Tokens of replies that are read at once: a CPU takes longer for many, and more memory."""
+_FEWEST = 8
+"""Replies that are read at once, however long."""
 _PAIRS = 256
 """Options that are read together with their context at once."""
 
@@ -230,15 +234,26 @@ class Options(Dialogues):
 
 def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, advance: Step = unheard) -> Tensor:
     """Return the vectors of replies, by their utterances' rows; those of similar length are encoded together."""
-    order = dialogues.utterances.lengths[utterances].argsort()
+    lengths = dialogues.utterances.lengths[utterances]
+    order = lengths.argsort()
     parts = []
-    for rows in order.split(512):
+    for rows in order.split(_portions(lengths[order].tolist(), _READ if order.is_cuda else _READ_BY_CPU)):
         parts.append(network.replies(dialogues.replies(utterances[rows])).float())
         advance(len(rows))
     if parts and parts[-1].ndim == 3:  # a vector for each token, and the last are the longest
         width = parts[-1].shape[1]
         parts = [nn.functional.pad(part, (0, 0, 0, width - part.shape[1])) for part in parts]
     return torch.cat(parts)[order.argsort()]
+
+
+def _portions(lengths: list[int], room: int) -> list[int]:
+    """Return how many texts, of which later ones are longer, are read at once, so that those like the first fill it."""
+    sizes: list[int] = []
+    done = 0
+    while done < len(lengths):
+        sizes.append(min(max(_FEWEST, room // (lengths[done] + 1)), len(lengths) - done))
+        done += sizes[-1]
+    return sizes or [0]
 
 
 def bucketed(rows: Ints, lengths: Ints, batch: int, rng: np.random.Generator, span: int = 50) -> list[Ints]:
