@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from rejoinder.nn.dialogues import Options, RankingSettings, _portions  # noqa: E402
+from rejoinder.nn.dialogues import Options, RankingSettings, _portions, encode_replies  # noqa: E402
 from rejoinder.nn.encoders import EncoderSettings  # noqa: E402
 from rejoinder.nn.matching import MatchSettings, make_matcher  # noqa: E402
 
@@ -83,12 +83,38 @@ def test_wrong_options_are_drawn_each_once() -> None:
     assert dialogues.draw(rows, 6).shape == (3, 6)
 
 
-def test_texts_are_read_in_portions_of_like_size() -> None:
-    lengths = sorted(np.random.default_rng(0).integers(0, 60, 1_000).tolist())
+def test_texts_are_read_in_portions_that_fit_when_padded_to_their_longest() -> None:
+    lengths = np.sort(np.random.default_rng(0).integers(0, 60, 1_000))
     sizes = _portions(lengths, 512)
     assert sum(sizes) == 1_000
-    starts = np.cumsum([0, *sizes[:-1]])
-    assert all(size * (lengths[start] + 1) <= 512 or size == 8 for start, size in zip(starts, sizes, strict=True))
-    assert min(sizes[:-1]) == 8
-    assert sizes[0] > 100
-    assert (_portions([], 512), _portions([9_999] * 10, 512)) == ([0], [8, 2])
+    ends = np.cumsum(sizes)
+    padded = np.array(sizes) * (lengths[ends - 1] + 2)
+    assert ((padded <= 512) | (np.array(sizes) == 8)).all()
+    one_more = (np.array(sizes[:-1]) + 1) * (lengths[ends[:-1]] + 2)
+    assert (one_more > 512).all()
+    assert _portions(np.zeros(0, dtype=np.int64), 512) == [0]
+    assert _portions(np.full(10, 9_999), 512) == [8, 2]
+    assert _portions(np.array([0] * 20 + [60] * 20), 512) == [20, 8, 8, 4]
+
+
+@pytest.mark.parametrize("match", ["dot", "late"])
+def test_of_replies_only_what_the_network_reads_counts_and_like_lengths_are_read_together(
+    match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    settings = RankingSettings(
+        network=MatchSettings(encoder=EncoderSettings(kind="lstm", embedding=8, hidden=8), match=match, reply=14)
+    )
+    network = make_matcher(settings.network, settings.special, 20, Path("nowhere")).eval()
+    texts = [[10 + place % 9] * (1 if place % 2 else 500) for place in range(64)]
+    dialogues = Options(_arrays(texts, [[0], [1], [2]]), "dev", settings, torch.device("cpu"))
+    read: list[tuple[int, ...]] = []
+    replies = network.replies
+    monkeypatch.setattr(network, "replies", lambda padded: read.append((*padded[0].shape,)) or replies(padded))
+    monkeypatch.setattr("rejoinder.nn.dialogues._READ_BY_CPU", 32 * 16)
+    with torch.no_grad():
+        together = encode_replies(network, dialogues, torch.arange(64))
+        assert read == [(32, 1), (32, 14)]
+        for place in (0, 1, 63):
+            alone = replies(dialogues.replies(torch.tensor([place])))
+            torch.testing.assert_close(together[place : place + 1, : alone.shape[1]], alone)

@@ -26,7 +26,7 @@ Arrays = Mapping[str, Ints]
 _ROOM = 2**27
 """Numbers that encoded replies may come to at once: half a gigabyte."""
 _READ, _READ_BY_CPU = 2**15, 2**11
-"""Tokens of replies that are read at once: a CPU takes longer for many, and more memory."""
+"""Tokens of replies that are read at once, with their padding: a CPU takes longer for many, and more memory."""
 _FEWEST = 8
 """Replies that are read at once, however long."""
 _PAIRS = 256
@@ -234,10 +234,10 @@ class Options(Dialogues):
 
 def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, advance: Step = unheard) -> Tensor:
     """Return the vectors of replies, by their utterances' rows; those of similar length are encoded together."""
-    lengths = dialogues.utterances.lengths[utterances]
+    lengths = dialogues.utterances.lengths[utterances].clamp(max=network.settings.reply)
     order = lengths.argsort()
     parts = []
-    for rows in order.split(_portions(lengths[order].tolist(), _READ if order.is_cuda else _READ_BY_CPU)):
+    for rows in order.split(_portions(lengths[order].cpu().numpy(), _READ if order.is_cuda else _READ_BY_CPU)):
         parts.append(network.replies(dialogues.replies(utterances[rows])).float())
         advance(len(rows))
     if parts and parts[-1].ndim == 3:  # a vector for each token, and the last are the longest
@@ -246,12 +246,17 @@ def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, ad
     return torch.cat(parts)[order.argsort()]
 
 
-def _portions(lengths: list[int], room: int) -> list[int]:
-    """Return how many texts, of which later ones are longer, are read at once, so that those like the first fill it."""
+def _portions(lengths: Ints, room: int) -> list[int]:
+    """Return how many texts are read at once, of which later ones are longer: as many as fit when padded to the last.
+
+    Each is led and closed by a token of its own.
+    """
     sizes: list[int] = []
     done = 0
     while done < len(lengths):
-        sizes.append(min(max(_FEWEST, room // (lengths[done] + 1)), len(lengths) - done))
+        next_ones = lengths[done : done + room // (int(lengths[done]) + 2)] + 2
+        fitting = int((next_ones * np.arange(1, len(next_ones) + 1) <= room).sum())
+        sizes.append(min(max(_FEWEST, fitting), len(lengths) - done))
         done += sizes[-1]
     return sizes or [0]
 
