@@ -2,7 +2,7 @@ import unicodedata
 
 import polars as pl
 
-from rejoinder.text import TOKEN, counted, is_chinese, tokens, words
+from rejoinder.text import TOKEN, counted, is_chinese, stretches, tokens, words
 
 
 def test_words_characters_and_marks_are_tokens():
@@ -16,6 +16,15 @@ def test_what_stands_with_a_letter_is_a_part_of_its_word():
             typed = unicodedata.normalize(form, text)
             assert words(typed) == tokens(typed) == unicodedata.normalize("NFC", text).split()
             assert pl.Series([text]).str.extract_all(TOKEN)[0].to_list() == text.split()
+
+
+def test_joiners_and_signs_beyond_the_basic_plane_are_parts_of_their_word():
+    for text in ("می‌خواهم", "ශ්‍රී", "𑄌𑄋𑄴𑄟𑄳𑄦"):
+        assert tokens(text) == stretches(text) == [text]
+
+
+def test_stretches_of_chinese_are_whole():
+    assert stretches("It's 4G, 坏了!") == ["it", "'", "s", "4g", ",", "坏了", "!"]
 
 
 def test_a_language_is_told_by_its_letters():

@@ -21,7 +21,6 @@ from rejoinder.prepared import (  # noqa: E402
     load_arrays,
     load_weights,
     prepare,
-    save_arrays,
 )
 from rejoinder.training import epoch_sizes, rate_factor, step_places, train  # noqa: E402
 
@@ -244,14 +243,6 @@ def test_an_array_of_another_length_is_named(work):
             train(folder)
     np.save(folder / "x.npy", whole)
     train(folder)
-
-
-def test_arrays_may_be_saved_one_after_the_other(tmp_path):
-    save_arrays(tmp_path, {"x": np.arange(3), "y": np.zeros((2, 0))})
-    save_arrays(tmp_path, {"z": np.array(5), "x": np.arange(4)})
-    np.save(tmp_path / "stray.npy", np.arange(9))
-    found = {name: array.tolist() for name, array in load_arrays(tmp_path).items()}
-    assert found == {"x": [0, 1, 2, 3], "y": [[], []], "z": 5}
 
 
 def test_a_damaged_description_costs_no_weights(work):

@@ -1,4 +1,4 @@
-"""A folder in which a training is prepared, and what comes of it: arrays, settings, weights; torch and numpy alone.
+"""A folder in which a training is prepared, and what comes of it; it needs torch, numpy and safetensors alone.
 
 NAME.npy, arrays.json   what is learned from, and the shapes of it
 learner.json            which learner, with which settings, is trained how

@@ -10,8 +10,13 @@ HAN = "㐀-鿿"
 WORD_OR_MARK = r"\w+|[^\w\s]"
 """A pattern, of Python's and of polars', by which a stretch of Chinese is one word."""
 TOKEN = rf"[{HAN}]|[^\W{HAN}]+|[^\w\s]"
-"""What `tokens` finds, as a pattern of polars', to which signs that stand with a letter are parts of its word."""
+"""Nearly what `tokens` finds, as a pattern of polars', to which signs that stand with a letter are parts of its word.
 
+Numbers such as `²` are marks to polars and parts of a word to Python, and signs without a letter begin a word.
+"""
+
+_MARK = r"|[^\w\s]"
+_JOINERS = "\u200c\u200d"
 _CHINESE = re.compile(f"[{HAN}]")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -37,14 +42,22 @@ def tokens(text: str) -> list[str]:
     Others split otherwise, with reason: `word_vectors` Chinese by jieba, since vectors are of words; `systems.words`
     leaves marks out, which say nothing in retrieval; `link_lexicon` keeps nicks, paths and commands whole.
     """
-    return _pattern(r"|[^\w\s]").findall(lowered(text))
+    return _pattern(_MARK).findall(lowered(text))
+
+
+def stretches(text: str) -> list[str]:
+    """Split into words, marks and whole stretches of Chinese, in lower case."""
+    return _pattern(_MARK, chinese="+").findall(lowered(text))
 
 
 @cache
-def _pattern(more: str) -> re.Pattern[str]:
-    """Return a pattern of words; Python's `\\w` lacks what stands with a letter, as Hindi's vowels do (Unicode's M)."""
-    signs = "".join(sign for sign in map(chr, range(0x300, 0xFE30)) if unicodedata.category(sign).startswith("M"))
-    return re.compile(rf"[{HAN}]|[^\W{HAN}]+(?:[{signs}]+[^\W{HAN}]*)*{more}")
+def _pattern(more: str, chinese: str = "") -> re.Pattern[str]:
+    """Return a pattern of words; Python's `\\w` lacks what stands with a letter.
+
+    Hindi's vowels do (Unicode's M), and the joiners of Persian and Sinhala.
+    """
+    signs = "".join(sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign).startswith("M"))
+    return re.compile(rf"[{HAN}]{chinese}|[^\W{HAN}]+(?:[{signs}{_JOINERS}]+[^\W{HAN}]*)*{more}")
 
 
 def is_chinese(texts: Iterable[str]) -> bool:

@@ -312,8 +312,9 @@ def test_an_index_that_changes_while_it_is_read_is_read_again(tmp_path, monkeypa
 
 def test_an_index_is_not_begun_where_there_is_one(tmp_path):
     add(Index(tmp_path / "index"), [1, 2])
-    with pytest.raises(UserError, match=r"there is an index; Index\.open takes it as it is"):
-        Index(tmp_path / "index")
+    for begin in (Index, Index().save):
+        with pytest.raises(UserError, match=r"there is an index; Index\.open takes it as it is"):
+            begin(tmp_path / "index")
     assert len(Index.open(tmp_path / "index")) == 2
 
 

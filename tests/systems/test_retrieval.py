@@ -239,18 +239,18 @@ def test_chance_is_chance_beside_a_shared_pool():
 
 def test_what_was_said_comes_last():
     cuts = [
-        Cut((("a", "Hello"), ("b", "what is wrong?")), ("it hangs",)),
-        Cut((("a", "it hangs"), ("b", "since when?")), ("hello",)),
+        Cut((("a", "Hello, caf\u00e9"), ("b", "what is wrong?")), ("it hangs",)),
+        Cut((("a", "it hangs"), ("b", "since when?")), ("hello, caf\u00e9",)),
     ]
-    wrong = [("hello ",), ("it hangs",), ("nothing",), ("since",)]
+    wrong = [("hello, cafe\u0301 ",), ("it hangs",), ("nothing",), ("since",)]
     task = build_task(cuts, wrong, 4, seed=1)
     run = Unsaid(None).predict(task)
     said = run.choices.filter(pl.col("score") == 0).join(task.options, left_on="option", right_on="id")
-    assert sorted(said.select("example", "text").rows()) == [(0, "hello "), (1, "it hangs")]
+    assert sorted(said.select("example", "text").rows()) == [(0, "hello, cafe\u0301 "), (1, "it hangs")]
     last = run.choices.group_by("example", maintain_order=True).last()
     assert last["score"].to_list() == [0, 0]
     with pytest.raises(UserError, match="an example's own options alone"):
-        Unsaid(None).predict(build_pool_task(cuts, ["hello", "it hangs", "nothing"], 1))
+        Unsaid(None).predict(build_pool_task(cuts, ["hello, caf\u00e9", "it hangs", "nothing"], 1))
 
 
 def test_unsaid_is_not_for_pools_and_says_so_before_anything_is_trained(tmp_path):
@@ -265,6 +265,7 @@ def test_unsaid_is_not_for_pools_and_says_so_before_anything_is_trained(tmp_path
 
 def test_chinese_is_matched_by_its_characters():
     assert split_words("我的手机 iPhone5 broken坏了", 5) == ["我", "的", "手", "机", "iphone5", "broke", "坏", "了"]
+    assert split_words("हिन्दीभाषी สวัสดีครับ_2", 5) == ["हिन्द", "สวัสดีครับ_2"]
     options = ["请重启手机", "您的订单已发货", "天气不错", "已经退款了"]
     cuts = [Cut((("a", "手机坏了怎么办"),), (options[0],)), Cut((("a", "我的订单在哪里"),), (options[1],))]
     task = build_task(cuts, [(text,) for text in options], 4, seed=1)

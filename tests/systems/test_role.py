@@ -42,6 +42,21 @@ def test_weights_are_those_of_a_logistic_regression_on_normalised_words():
     assert role.scores(pl.Series(texts)) == pytest.approx(inputs @ peer.coef_[0], abs=1e-3)
 
 
+def test_words_are_the_same_however_their_accents_were_typed():
+    role = Role.of(pl.Series(["caf\u00e9"] * 6 + ["me"] * 6), np.arange(12) < 6)
+    assert role.weights["word"].to_list() == ["caf\u00e9", "me"]
+    assert len({*role.scores(pl.Series(["caf\u00e9", "Cafe\u0301", "CAF\u00c9"])).tolist()}) == 1
+
+
+def test_what_is_an_examples_own_is_not_of_the_pool():
+    task = pool(30)
+    own = pl.DataFrame({"id": [f"own {number}" for number in range(9)], "text": "offered here alone", "shared": False})
+    options = task.options.with_columns(shared=True).vstack(own)
+    examples = task.examples.with_columns(options=pl.lit([*range(60, 69)], dtype=pl.List(pl.UInt32)))
+    mixed = SelectionTask(examples, options)
+    assert Role.learn(mixed, mixed).weights.equals(Role.learn(task, task).weights)
+
+
 def test_words_that_are_rare_or_new_tell_nothing():
     texts = pl.Series(["rare you", *["you"] * 5, *["me"] * 6])
     role = Role.of(texts, np.arange(12) < 6)
@@ -105,11 +120,16 @@ def test_what_was_learned_is_kept_and_damage_is_told(tmp_path):
     for wrong in (
         role.weights.rename({"weight": "value"}),
         role.weights.with_columns(weight=pl.lit(float("nan"))),
+        role.weights.with_columns(weight=pl.lit(None, dtype=pl.Float64)),
+        role.weights.with_columns(word=pl.when(pl.col("word") != "you").then("word")),
         pl.concat([role.weights, role.weights]),
     ):
         wrong.write_parquet(tmp_path / "role.parquet")
         with pytest.raises(BadInputError, match=r"role\.parquet: not a weight for each word; .* train it anew"):
             Role.load(tmp_path)
+    (tmp_path / "role.parquet").unlink()
+    with pytest.raises(BadInputError, match=r"role\.parquet: no such file; the model is .* an old one: train it anew"):
+        Role.load(tmp_path)
 
 
 def test_one_pool_gives_one_model():

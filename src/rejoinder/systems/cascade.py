@@ -287,9 +287,8 @@ class Cascade(SelectionSystem):
 
     def _add_missing(self, index: Index, task: SelectionTask, watch: Watch) -> int:
         """Encode and add the options that an index has not, or under another text; return how many."""
-        options = _pooled(task)
-        if index.segments:
-            options = options.join(index.options()[index.kept()], on=["id", "text"], how="anti", maintain_order="left")
+        held = index.options()[index.kept()]
+        options = _pooled(task).join(held, on=["id", "text"], how="anti", maintain_order="left")
         if options.height:
             texts = options["text"].to_list()
             vectors = self.encoder.encode_replies(texts, watch)

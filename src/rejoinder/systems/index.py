@@ -149,8 +149,8 @@ class Index:
     """Segments of options; a row counts through all of them. In a folder, if one is named, that has none yet."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        if folder is not None and (folder / _LIST).exists():
-            raise UserError(f"{folder}: there is an index; Index.open takes it as it is")
+        if folder is not None:
+            _expect_none(folder)
         self.folder = folder
         self.shown: Path | str = folder or "index"
         self.list = _List()
@@ -162,14 +162,14 @@ class Index:
         listed = _read_list(folder)
         while True:
             try:
-                return cls._map(folder, listed)
+                return cls._of(folder, listed)
             except BadInputError:
                 before, listed = listed, _read_list(folder)
                 if [entry.name for entry in listed.segments] == [entry.name for entry in before.segments]:
                     raise
 
     @classmethod
-    def _map(cls, folder: Path, listed: _List) -> "Index":
+    def _of(cls, folder: Path, listed: _List) -> "Index":
         index = cls()
         index.folder = index.shown = folder
         index.list = listed
@@ -209,7 +209,7 @@ class Index:
 
         Known ids are an error, or, with `instead`, are from now on what is added.
         """
-        known = self.options()["id"].gather(self.kept()) if self.segments and not instead else options["id"].head(0)
+        known = options["id"].head(0) if instead else self.options()["id"].gather(self.kept())
         again = options.filter(options["id"].is_in(known.implode()) | options["id"].is_duplicated())
         if again.height:
             raise BadInputError(self.shown, f"{again['id'][0]!r} is in the index already", field="id")
@@ -294,6 +294,7 @@ class Index:
 
     def save(self, folder: Path) -> None:
         """Write an index that was only in memory."""
+        _expect_none(folder)
         self.folder = self.shown = folder
         for segment, entry in zip(self.segments, self.list.segments, strict=True):
             segment.save(folder / entry.name)
@@ -326,6 +327,11 @@ class Index:
         for stale in self.folder.iterdir():
             if stale.is_dir() and stale.name.isdigit() and stale.name not in named:
                 shutil.rmtree(stale)
+
+
+def _expect_none(folder: Path) -> None:
+    if (folder / _LIST).exists():
+        raise UserError(f"{folder}: there is an index; Index.open takes it as it is")
 
 
 def _read_list(folder: Path) -> _List:

@@ -1,4 +1,4 @@
-"""Who would say a text: those who reply write other words (`you can`, `try`) than all who talk (`my`, `thanks`)."""
+"""Who would say a text: those who reply write other words (`you`, `try`) than all who talk (`my`, `thanks`)."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ _LOOSENESS = 0.3
 class Role(msgspec.Struct, frozen=True):
     """What each word says for a text being a reply: the weights of a logistic regression.
 
-    Its inputs are the different words and marks of a text, each as 1 over the square root of how many there are.
+    Its inputs are a text's different known words and marks, each as 1 over the square root of how many there are.
     """
 
     weights: pl.DataFrame
@@ -82,8 +82,8 @@ class Role(msgspec.Struct, frozen=True):
         if not (folder / _ROLE).exists():
             raise BadInputError(folder / _ROLE, "no such file; the model is not whole, or an old one: train it anew")
         weights = read_parquet(folder / _ROLE)
-        whole = weights.schema == _SCHEMA and weights["weight"].is_finite().all() and weights["word"].is_unique().all()
-        if not whole:
+        known = weights.schema == _SCHEMA and not weights.null_count().sum_horizontal().sum()
+        if not (known and weights["weight"].is_finite().all() and weights["word"].is_unique().all()):
             raise BadInputError(folder / _ROLE, "not a weight for each word; the model is damaged: train it anew")
         return cls(weights)
 

@@ -15,20 +15,19 @@ from numpy.typing import NDArray
 
 from rejoinder.arrays import read_arrays, write_arrays
 from rejoinder.files import BadInputError, read_lines
-from rejoinder.text import HAN, counted
+from rejoinder.text import HAN, counted, stretches
 
 Floats = NDArray[np.float32]
 
 LONGEST = 100
 """Words of a turn that are read, as in DialEval-1's baseline."""
 _CHINESE = re.compile(f"[{HAN}]")
-_PIECE = re.compile(rf"[{HAN}]+|[^\W{HAN}]+|[^\w\s]")
 
 
 def split_text(text: str) -> list[str]:
     """Split into words and marks, in lower case; Chinese by jieba."""
     words: list[str] = []
-    for piece in _PIECE.findall(text.lower()):
+    for piece in stretches(text):
         words += _split_chinese(piece) if _CHINESE.match(piece) else [piece]
     return words
 

@@ -1,5 +1,6 @@
 """Words as numbers: texts become sparse rows of hashed words, and how rare a word is is learned from many texts."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ Matrix = sparse.csr_matrix
 """Texts x words, a word's column being its hash; the columns of a row are in order."""
 
 _COLUMNS = 2**31 - 1
+_NUMBER = re.compile(r"[\d_]")
 
 
 def split_words(text: str, stem: int) -> list[str]:
-    """Return words and Chinese characters, in lower case; of words of letters alone the first `stem` (0: all)."""
+    """Return words and Chinese characters, in lower case; of words without a number `stem` letters (0: all)."""
     found = words(text)
-    return [word[:stem] if word.isalpha() else word for word in found] if stem else found
+    return [word if _NUMBER.search(word) else word[:stem] for word in found] if stem else found
 
 
 def count_words(texts: Sequence[str], stem: int) -> Matrix:
