@@ -43,6 +43,7 @@ def test_models_are_made_of_recipes_and_of_models(cli, folders):
     code, out, _ = cli("reliability", task / "test", folders / "run.json", "--out", folders / "chart.svg")
     assert code == 0
     assert "calibration error, none of these" in out
+    assert "answered, with NONE behind the best option" in out
     assert (folders / "chart.svg").read_text().startswith("<svg")
 
 

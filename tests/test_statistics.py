@@ -274,3 +274,16 @@ def test_many_tie_groups_have_names_that_cannot_be_mistaken():
     assert letters[0] == "a"
     assert letters[26] == "A"
     assert letters[52] == "(53)"
+
+
+def test_figures_do_not_depend_on_the_order_of_runs():
+    rng = np.random.default_rng(3)
+    scores = (rng.random((4, 60)) < np.linspace(0.3, 0.5, 4)[:, None]).astype(float)
+    test, (low, high) = randomised_tukey_hsd(scores, 2_000), mean_intervals(scores)
+    tau = kendall_tau(scores.mean(axis=1), scores[:, :30].mean(axis=1), 500)
+    for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
+        other = randomised_tukey_hsd(scores[order], 2_000)
+        assert (other.p == test.p[np.ix_(order, order)]).all()
+        for ends, again in zip((low, high), mean_intervals(scores[order]), strict=True):
+            assert again == pytest.approx(ends[order])
+        assert kendall_tau(scores[order].mean(axis=1), scores[order, :30].mean(axis=1), 500) == tau

@@ -71,7 +71,8 @@ def randomised_tukey_hsd(scores: Floats, trials: int = TRIALS, seed: int = 0, ad
     means = scores.mean(axis=1)
     differences = np.abs(means[:, None] - means[None, :])
     exact = math.lgamma(runs + 1) * (examples - 1) <= math.log(trials) + 1e-9
-    ranges = _all_ranges(scores) if exact else _sampled_ranges(scores, trials, seed, advance)
+    listed = scores[sorted(range(runs), key=lambda run: scores[run].tobytes())]  # in whichever order runs were named
+    ranges = _all_ranges(listed) if exact else _sampled_ranges(listed, trials, seed, advance)
     ranges = np.sort(ranges / examples)
     # scores such as 0/1 make many arrangements tie with the observed one: rounding must not tear them apart
     slack = _SLACK * max(float(np.abs(scores).max()), 1e-300)
@@ -237,7 +238,8 @@ def kendall_tau(
     This is what DialEval-1 used (section 5.1, note 2: NSM3's kendall.ci with bootstrap): its k-th smallest and k-th
     largest resampled tau, k = floor((B + 1) alpha / 2). Resamples in which a ranking is constant have no tau.
     """
-    agreement = _order(x), _order(y)
+    listed = np.lexsort((y, x))  # in whichever order runs were named
+    agreement = _order(x[listed]), _order(y[listed])
     estimate = _weighted_tau(np.ones((1, len(x))), *agreement)
     counts = _draw_counts(resamples, len(x), np.random.default_rng(seed))
     taus = _weighted_tau(counts, *agreement)

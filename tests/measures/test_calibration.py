@@ -6,6 +6,7 @@ from sklearn.calibration import calibration_curve
 from rejoinder.errors import UserError
 from rejoinder.measures.calibration import (
     Forecasts,
+    answered,
     area_under,
     calibration_error,
     coverage_at,
@@ -67,3 +68,18 @@ def test_examples_of_one_confidence_count_alike_whatever_their_order(seed):
     some = Forecasts(np.repeat([0.9, 0.5], [20, 60]), np.append(np.ones(20, bool), tied.right))
     assert risk_coverage(some).rows() == [(0.25, 0.0, 0.9), (1.0, 0.375, 0.5)]
     assert coverage_at(risk_coverage(some), 0.9) == 0.25
+
+
+def test_what_a_run_decided_to_answer_stands_before_none():
+    truth = SelectionTruth(pl.Series("id", ["1", "2", "3", "4"]), to_pairs([0, 1, 2, 3], ["a", "NONE", "a", "b"]))
+    rows = [
+        (0, "a", 0.6),
+        (0, "NONE", 0.4),
+        (1, "b", 0.7),
+        (1, "NONE", 0.3),
+        (2, "NONE", 0.9),
+        (2, "a", 0.1),
+        (3, "b", 1),
+    ]
+    schema = {"example": pl.UInt32, "option": pl.String, "score": pl.Float64}
+    assert answered(SelectionRun("r", pl.DataFrame(rows, schema, orient="row")), truth) == (3, 2)

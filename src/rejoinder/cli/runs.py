@@ -107,6 +107,7 @@ def reliability(
 
     from rejoinder.files import BadInputError, spare_inputs
     from rejoinder.measures.calibration import (
+        answered,
         area_under,
         calibration_error,
         coverage_at,
@@ -141,8 +142,15 @@ def reliability(
     rows = [(f"calibration error, {name}", f"{calibration_error(given):.4f}") for name, given in forecasts.items()]
     rows.append(("area under risk and coverage", f"{area_under(curve):.4f}"))
     rows += [
-        (f"answered at a precision of {wanted}", f"{coverage_at(curve, wanted):.1%}") for wanted in (0.5, 0.7, 0.9)
+        (f"can be answered at a precision of {wanted}", f"{coverage_at(curve, wanted):.1%}")
+        for wanted in (0.5, 0.7, 0.9)
     ]
+    if none is not None:
+        count, right = answered(found, answers)
+        rows += [
+            ("answered, with NONE behind the best option", f"{count / len(answers.ids):.1%}"),
+            ("precision of these", f"{right / count:.4f}" if count else "-"),
+        ]
     print_table(table_of(f"{found.name} on {truth.name}", ("confidences", "value"), rows))
     if out is not None:
         _draw(forecasts, out)

@@ -33,6 +33,12 @@ def of_none(run: SelectionRun, truth: SelectionTruth) -> Forecasts | None:
     return _forecasts(chosen, truth) if chosen.height else None
 
 
+def answered(run: SelectionRun, truth: SelectionTruth) -> tuple[int, int]:
+    """Return how many examples have an option before NONE, which a run so decided to answer, and how many rightly."""
+    first = run.choices.unique("example", keep="first", maintain_order=True).filter(pl.col("option") != NONE)
+    return first.height, first.join(truth.correct, on=["example", "option"], how="semi").height
+
+
 def _forecasts(chosen: pl.DataFrame, truth: SelectionTruth) -> Forecasts:
     examples = pl.DataFrame({"example": pl.int_range(len(truth.ids), dtype=pl.UInt32, eager=True)})
     correct = truth.correct.with_columns(right=pl.lit(True))
