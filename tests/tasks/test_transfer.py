@@ -88,6 +88,60 @@ def test_a_pool_is_read_first_and_shared(save, tmp_path):
     assert (tmp_path / "out/ubuntu_subtask_4_candidates.txt").read_bytes() == pool.read_bytes()
 
 
+def bare(number, **more):
+    return {**example(number, **more), "options-for-next": []}
+
+
+def test_what_chooses_from_a_pool_is_not_read_without_it(save, tmp_path, complaint):
+    path = save("ubuntu_test_subtask_4.json", [bare(1, **{"data-split": "test"})])
+    assert complaint(import_dstc7, path, tmp_path / "tasks", None, ignore) == (
+        "ubuntu_test_subtask_4.json: record 1: options-for-next: has no options of its own; name the pool to choose "
+        "from (--pool), or lay it beside this file as ubuntu_subtask_4_candidates.txt"
+    )
+    assert not (tmp_path / "tasks").exists()
+    beside = save("ubuntu_subtask_4_candidates.txt", "")
+    assert "holds no option to choose from" in complaint(import_dstc7, path, tmp_path / "tasks", None, ignore)
+    beside.write_text("".join(f"C{n}\treply {n} — «ü»\n" for n in range(7)))
+    assert load_selection_task(import_dstc7(path, tmp_path / "tasks", None, ignore)).options.height == 7
+
+
+def test_a_pool_is_for_those_without_options_alone(save, tmp_path, complaint):
+    pool = save("pool.txt", "".join(f"C{n}\treply {n} — «ü»\n" for n in range(9)))
+    folder = import_dstc7(save("train.json", [example(1)]), tmp_path / "tasks", pool, ignore)
+    assert load_selection_task(folder).options.height == 5
+    for records, problem in (
+        ([example(1), bare(2)], "left out here, but not in other records"),
+        ([bare(1), example(2)], "only some records have any"),
+    ):
+        told = complaint(import_dstc7, save("mixed.json", records), tmp_path / "tasks", pool, ignore)
+        assert told == f"mixed.json: example-id 1100002: options-for-next: {problem}"
+
+
+def test_a_whole_collection_comes_back(cli, save, tmp_path):
+    pool = "".join(f"C{n}\treply {n} — «ü»\n" for n in range(9))
+    made = tmp_path / "made"
+    import_dstc7(save("train.json", [example(1)]), made, None, ignore)
+    for name in ("ubuntu_dev_subtask_2.json", "ubuntu_train_turns.json"):
+        split = name.split("_")[1]
+        path = save(name, [bare(1, **{"data-split": split}) | {"scenario": 2}])
+        import_dstc7(path, made, save("pool.txt", pool), ignore)
+    assert cli("export", made, "--out", tmp_path / "official")[0] == 0
+    assert cli("import", "dstc7", *sorted((tmp_path / "official").glob("*.json")), "--out", tmp_path / "again")[0] == 0
+    folders = [str(path.relative_to(made)) for path in task_folders(made)]
+    assert folders == ["subtask_2/dev", "subtask_4/train", "turns/train"]
+    assert [str(path.relative_to(tmp_path / "again")) for path in task_folders(tmp_path / "again")] == folders
+    assert cli("export", tmp_path / "again", "--out", tmp_path / "twice")[0] == 0
+    first, second = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in ("official", "twice"))
+    assert first == second
+
+
+def test_files_of_one_folder_are_refused_before_any_is_read(cli, save, tmp_path):
+    first, second = save("a.json", [example(1)]), save("b.json", [example(2)])
+    code, _, err = cli("import", "dstc7", first, second, "--out", tmp_path / "out")
+    assert (code, f"b.json: would be written over {first}, into {tmp_path / 'out/subtask_4/train'}" in err) == (2, True)
+    assert not (tmp_path / "out").exists()
+
+
 def test_turns_to_train_on_are_not_written_over_a_subtask(save, tmp_path):
     folder = import_dstc7(save("train.json", [example(1)]), tmp_path / "tasks", None, ignore)
     shutil.copytree(folder, tmp_path / "tasks" / "turns" / "train")

@@ -208,12 +208,26 @@ def _tell(description: "Description", out: Path) -> None:
 def import_dstc7(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Examples files, gzipped or not.")],
     out: Out,
-    pool: Annotated[Path | None, typer.Option("--pool", help="Candidate pool of subtask 2.")] = None,
+    pool: Annotated[
+        Path | None, typer.Option("--pool", help="Candidate pool of subtask 2. Default: the one beside the file.")
+    ] = None,
 ) -> None:
     """Read DSTC7 examples, a folder for each subtask and split."""
     from rejoinder.tasks import transfer
 
+    _expect_own_folders(files, lambda path: transfer.dstc7_folder(path, out))
     _read_each(files, lambda path, advance: transfer.import_dstc7(path, out, pool, advance))
+
+
+def _expect_own_folders(files: list[Path], folder_of: "Callable[[Path], Path]") -> None:
+    """Refuse files of which one would be written over another."""
+    from rejoinder.files import BadInputError
+
+    taken: dict[Path, Path] = {}
+    for path in files:
+        other = taken.setdefault(folder_of(path), path)
+        if other is not path:
+            raise BadInputError(path, f"would be written over {other}, into {folder_of(path)}; import one of them")
 
 
 def _read_each(files: list[Path], read: "Callable[[Path, Step], Path]") -> None:
@@ -237,6 +251,7 @@ def import_dialeval(
     """
     from rejoinder.tasks import transfer
 
+    _expect_own_folders(files, lambda path: transfer.dialeval_folder(path, out))
     _read_each(files, lambda path, _: transfer.import_dialeval(path, out))
 
 

@@ -23,6 +23,7 @@ class Message(msgspec.Struct, gc=False):
     utterance: str
 
 
+NO_POOL = "has no options of its own; name the pool to choose from (--pool)"
 _CALLED_NONE = f"an option is called {NONE}, which says that no option is right"
 
 

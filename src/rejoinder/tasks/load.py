@@ -43,7 +43,6 @@ def _read(path: Path, pool: Path | None) -> tuple[Task, bool]:
         if pool is not None and len(bare) and not task.options.height:
             raise BadInputError(pool, "holds no option to choose from")
         if len(bare) and pool is None:
-            problem = "has no options of its own; name the pool to choose from"
-            raise BadInputError(path, problem, f"example-id {bare[0]}", "options-for-next")
+            raise BadInputError(path, dstc7.NO_POOL, f"example-id {bare[0]}", "options-for-next")
         return task, len(bare) > 0
     raise BadInputError(path, f"{TRUTH_FORMATS[format_]}: this holds no dialogues to answer")

@@ -25,21 +25,40 @@ from rejoinder.tasks.selection import load_selection_task
 from rejoinder.tasks.writer import TaskWriter
 from rejoinder.watch import Step
 
+_TURNS = re.compile(r"_turns\.json(\.gz)?$")
+_OPTIONS = "options-for-next"
+
+
+def dstc7_folder(path: Path, out: Path) -> Path:
+    """Return the folder of an examples file's subtask and split; turns to train on have one of their own."""
+    example = next(dstc7.read_examples(path), None)
+    if example is None:
+        raise BadInputError(path, "holds no example")
+    card = _card(path, example)
+    return out / ("turns" if _TURNS.search(path.name) else f"subtask_{card.subtask}") / card.split
+
 
 def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Path:
-    """Read an examples file into the folder of its subtask and split, and return that folder."""
-    shared = None if pool is None else dict(dstc7.read_pool(pool))
-    examples = dstc7.read_examples(path, shared)
-    first = next(examples, None)
-    if first is None:
-        raise BadInputError(path, "holds no example")
+    """Read an examples file into its folder, and return that folder.
+
+    Examples without options choose from a pool: the one that is named, or the one that lies beside the file, called
+    as `export_dstc7` calls it.
+    """
+    folder = dstc7_folder(path, out)
+    first = next(dstc7.read_examples(path))
     card = _card(path, first)
-    folder = out / f"subtask_{card.subtask}" / card.split
+    pool = None if first.options else pool or _pool_beside(path, card)
+    shared = {} if pool is None else dict(dstc7.read_pool(pool))
+    if pool is not None and not shared:
+        raise BadInputError(pool, "holds no option to choose from")
     with TaskWriter(folder) as writer:
-        for option in (shared or {}).items():
+        for option in shared.items():
             writer.row(option)
-        for example in _chain(first, examples):
+        for example in dstc7.read_examples(path, shared or None):
             _check_same(path, example, card)
+            if bool(example.options) != bool(first.options):
+                problem = "left out here, but not in other records" if first.options else "only some records have any"
+                raise BadInputError(path, problem, f"example-id {example.example_id}", _OPTIONS)
             _add(writer, example)
             advance(1)
     card.examples, card.options = writer.examples, len(writer.rows)
@@ -47,9 +66,12 @@ def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Pat
     return folder
 
 
-def _chain(first: dstc7.Example, others: Iterator[dstc7.Example]) -> Iterator[dstc7.Example]:
-    yield first
-    yield from others
+def _pool_beside(path: Path, card: Card) -> Path:
+    name = path.name.removesuffix(".gz").removesuffix(".json").replace(f"_{card.split}_", "_", 1)
+    beside = path.with_name(f"{name}_candidates.txt")
+    if not beside.is_file():
+        raise BadInputError(path, f"{dstc7.NO_POOL}, or lay it beside this file as {beside.name}", "record 1", _OPTIONS)
+    return beside
 
 
 def _card(path: Path, example: dstc7.Example) -> Card:
@@ -120,10 +142,15 @@ def export_dstc7(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
         yield _written(key, lambda path: dstc7.write_answer_key(path, task.truth()))
 
 
+def dialeval_folder(path: Path, out: Path) -> Path:
+    """Return the folder of a data file, which has its name."""
+    return out / path.name.removesuffix(".gz").removesuffix(".json")
+
+
 def import_dialeval(path: Path, out: Path) -> Path:
-    """Read a data file into the folder of its name, and return that folder."""
+    """Read a data file into its folder, and return that folder."""
     task = dialeval.read_task(path)
-    folder = out / path.name.removesuffix(".gz").removesuffix(".json")
+    folder = dialeval_folder(path, out)
     save_judgement_task(folder, task, "dialeval", {path.name: fingerprint(path)}, layout=dialeval.find_layout(path))
     return folder
 
