@@ -127,6 +127,18 @@ def test_the_turn_that_went_wrong():
     assert courses[1].scores == (1, 1, 1, 0.5, 0.5, 0.5)
 
 
+def test_where_the_score_hardly_falls_nothing_went_wrong():
+    class Wavering(Mood):
+        def predict(self, task, watch=None):
+            found = super().predict(task).distributions
+            share = np.array([[0.001 * len(dialogue.turns)] for dialogue in task.dialogues])
+            return JudgementRun("wavering", found | {"S": (1 - share) * found["S"] + share / 5})
+
+    (course,) = follow(Wavering(None), [dialogue("a", "hi", "hello", "bye")])
+    assert course.scores[0] > course.scores[1] > course.scores[2]
+    assert course.wrong is None
+
+
 def test_many_dialogues_are_judged_in_parts_and_in_order():
     many = [dialogue(str(n), *["rude"] * (n % 4), "hi") for n in range(2_345)]
     found = judge(Mood(None), many)
@@ -201,6 +213,17 @@ def test_only_negative_overall_scores_have_the_colour_of_bad_ones(cli, model, tm
     assert cli("judge", model / "test_en.json", *given, "--worst", 1000)[0] == 0
     shown = re.findall(r'class="(overall[^"]*)">([+-])', (tmp_path / "page.html").read_text("utf-8"))
     assert set(shown) == {("overall bad", "-"), ("overall", "+")}
+
+
+def test_one_dialogue_alone_has_no_interval(cli, model, save, tmp_path):
+    chats = save("chats.csv", "conversation,speaker,text\n1,customer,hi\n1,helpdesk,hello\n")
+    assert cli("train", "mean", "--task", model / "train_en.json", "--out", tmp_path / "model")[0] == 0
+    given = ("--model", tmp_path / "model", "--out", tmp_path / "out.csv", "--report", tmp_path / "page.html")
+    assert cli("judge", chats, *given)[0] == 0
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert ("one dialogue alone, which has no interval" in text, "95% interval" in text, "-0.00" in text) == (
+        *(True, False, False),
+    )
 
 
 def test_a_model_that_learned_both_languages_may_judge_both(cli, model, tmp_path):

@@ -106,13 +106,17 @@ def judge(system: JudgementSystem, dialogues: Sequence[Dialogue], watch: Watch =
     return Judgements(task.dialogues, answers, {name: np.concatenate(parts) for name, parts in found.items()})
 
 
+LEAST_FALL = 0.05
+"""How far the overall score, of -1 to 1, falls at least where a dialogue is said to have gone wrong."""
+
+
 class Course(msgspec.Struct, frozen=True):
     """How a dialogue would have been judged had it ended after each of its turns."""
 
     scores: tuple[float, ...]
     """The overall score after each turn, -1 to 1 (NaN: none)."""
     wrong: int | None
-    """The turn after which the score fell most; None: it never fell."""
+    """The turn after which the score fell most; None: it never fell by as much as would be worth a look."""
 
 
 def follow(system: JudgementSystem, dialogues: Sequence[Dialogue], watch: Watch = unwatched) -> list[Course]:
@@ -128,7 +132,7 @@ def follow(system: JudgementSystem, dialogues: Sequence[Dialogue], watch: Watch 
         scores = overall[start : start + len(dialogue.turns)]
         start += len(dialogue.turns)
         steps = np.diff(scores)
-        fell = bool((steps < 0).any())
+        fell = bool((steps <= -LEAST_FALL).any())
         courses.append(Course(tuple(scores.tolist()), int(np.nanargmin(steps)) + 1 if fell else None))
     return courses
 
