@@ -93,7 +93,7 @@ def test_malformed_examples(save, complaint, changes, problem):
 
 def test_options_are_in_all_records_or_in_none(save, complaint):
     path = save("f", [record(), record(2, options_for_next=[])])
-    told = "f: example-id 2: options-for-next: left out here, but not in other records"
+    told = "f: example-id 2: options-for-next: left out or empty here, but not in other records"
     assert complaint(dstc7.read_task, path) == told
 
 

@@ -36,7 +36,7 @@ def test_official_files_come_back_byte_for_byte(save, tmp_path, name):
     text = json.dumps(records, indent=4, ensure_ascii=False) + "\n"
     folder = import_dstc7(save(name, text), tmp_path / "tasks", None, ignore)
     assert folder == tmp_path / "tasks/subtask_4/train"
-    written = list(export_dstc7(folder, tmp_path / "official", ignore))
+    written = list(export_dstc7(folder, tmp_path / "official", ignore, {}))
     assert [path.name for path in written] == ["ubuntu_train_subtask_4.json", "ubuntu_train_subtask_4_answers.tsv"]
     assert written[0].read_text() == text
     assert written[1].read_text() == "1100001\tC1\n1100002\tNONE\n1100003\tC0,C4\n"
@@ -72,7 +72,7 @@ def test_profiles_survive(save, tmp_path):
     )
     folder = import_dstc7(path, tmp_path / "tasks", None, ignore)
     assert read_card(folder).dataset == "advising"
-    (written, _) = export_dstc7(folder, tmp_path / "official", ignore)
+    (written, _) = export_dstc7(folder, tmp_path / "official", ignore, {})
     assert written.read_text() == path.read_text()
 
 
@@ -83,13 +83,28 @@ def test_a_pool_is_read_first_and_shared(save, tmp_path):
     task = load_selection_task(folder)
     assert task.options["id"].to_list() == [f"C{n}" for n in range(9)]
     assert task.truth().pool is not None
-    names = [p.name for p in export_dstc7(folder, tmp_path / "out", ignore)]
+    names = [p.name for p in export_dstc7(folder, tmp_path / "out", ignore, {})]
     assert "ubuntu_subtask_4_candidates.txt" in names
     assert (tmp_path / "out/ubuntu_subtask_4_candidates.txt").read_bytes() == pool.read_bytes()
 
 
 def bare(number, **more):
     return {**example(number, **more), "options-for-next": []}
+
+
+def test_splits_share_a_pool_that_is_written_once(cli, save, tmp_path):
+    pool = save("pool.txt", "".join(f"C{n}\treply {n} — «ü»\n" for n in range(9)))
+    for split in ("dev", "test"):
+        path = save(f"{split}.json", [bare(1, **{"data-split": split})])
+        assert cli("import", "dstc7", path, "--pool", pool, "--out", tmp_path / "tasks")[0] == 0
+    code, out, _ = cli("export", tmp_path / "tasks", "--out", tmp_path / "out")
+    assert (code, out.count("ubuntu_subtask_4_candidates.txt")) == (0, 1)
+    assert len(out.split("\n")) - 1 == len(list((tmp_path / "out").iterdir())) == 5
+    other = save("other.txt", "".join(f"C{n}\treply {n} — «ü»\n" for n in range(7)))
+    assert cli("import", "dstc7", path, "--pool", other, "--out", tmp_path / "tasks")[0] == 0
+    code, _, err = cli("export", tmp_path / "tasks", "--out", tmp_path / "again")
+    assert code == 2
+    assert "tasks/subtask_4/test: has another pool than the one in" in err
 
 
 def test_what_chooses_from_a_pool_is_not_read_without_it(save, tmp_path, complaint):
@@ -110,7 +125,7 @@ def test_a_pool_is_for_those_without_options_alone(save, tmp_path, complaint):
     folder = import_dstc7(save("train.json", [example(1)]), tmp_path / "tasks", pool, ignore)
     assert load_selection_task(folder).options.height == 5
     for records, problem in (
-        ([example(1), bare(2)], "left out here, but not in other records"),
+        ([example(1), bare(2)], "left out or empty here, but not in other records"),
         ([bare(1), example(2)], "only some records have any"),
     ):
         told = complaint(import_dstc7, save("mixed.json", records), tmp_path / "tasks", pool, ignore)
@@ -145,7 +160,8 @@ def test_files_of_one_folder_are_refused_before_any_is_read(cli, save, tmp_path)
 def test_turns_to_train_on_are_not_written_over_a_subtask(save, tmp_path):
     folder = import_dstc7(save("train.json", [example(1)]), tmp_path / "tasks", None, ignore)
     shutil.copytree(folder, tmp_path / "tasks" / "turns" / "train")
-    written = [path.name for task in task_folders(tmp_path / "tasks") for path in export_dstc7(task, tmp_path, ignore)]
+    tasks = task_folders(tmp_path / "tasks")
+    written = [path.name for task in tasks for path in export_dstc7(task, tmp_path, ignore, {})]
     assert len(set(written)) == len(written) == 4
     assert "ubuntu_train_turns.json" in written
 

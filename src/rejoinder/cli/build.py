@@ -282,11 +282,16 @@ def export(
     from rejoinder.tasks.film_transfer import export_films
     from rejoinder.tasks.transfer import export_dialeval, export_dstc7, official_format, task_folders
 
+    pools: dict[Path, pl.DataFrame] = {}
     for task in task_folders(folder):
         with progress(f"writing {task.name}", None) as advance:
             chosen = format_ or official_format(task)
-            write = export_films if chosen == "mdd" else export_dstc7
-            paths = [export_dialeval(task, out)] if chosen == "dialeval" else write(task, out, advance)
+            if chosen == "dialeval":
+                paths: Iterable[Path] = [export_dialeval(task, out)]
+            elif chosen == "mdd":
+                paths = export_films(task, out, advance)
+            else:
+                paths = export_dstc7(task, out, advance, pools)
             for path in paths:
                 typer.echo(str(path))
 

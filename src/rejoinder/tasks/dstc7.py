@@ -24,6 +24,7 @@ class Message(msgspec.Struct, gc=False):
 
 
 NO_POOL = "has no options of its own; name the pool to choose from (--pool)"
+MISSING = "left out or empty here, but not in other records"
 _CALLED_NONE = f"an option is called {NONE}, which says that no option is right"
 
 
@@ -138,9 +139,7 @@ def check_options(path: Path, examples: pl.DataFrame) -> None:
     """Refuse examples of which some have options of their own, and some have not."""
     bare = examples.filter(pl.col("options").is_null())["id"]
     if 0 < len(bare) < examples.height:
-        raise BadInputError(
-            path, "left out here, but not in other records", f"example-id {bare[0]}", "options-for-next"
-        )
+        raise BadInputError(path, MISSING, f"example-id {bare[0]}", "options-for-next")
 
 
 def to_examples(task: SelectionTask, split: str, scenario: int) -> Iterator[Example]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import polars as pl
 
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.tasks import dialeval, dstc7
@@ -57,7 +58,7 @@ def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Pat
         for example in dstc7.read_examples(path, shared or None):
             _check_same(path, example, card)
             if bool(example.options) != bool(first.options):
-                problem = "left out here, but not in other records" if first.options else "only some records have any"
+                problem = dstc7.MISSING if first.options else "only some records have any"
                 raise BadInputError(path, problem, f"example-id {example.example_id}", _OPTIONS)
             _add(writer, example)
             advance(1)
@@ -119,10 +120,11 @@ def official_format(folder: Path) -> str:
     return "mdd" if read_card(folder).dataset == "films" else "dstc7"
 
 
-def export_dstc7(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
+def export_dstc7(folder: Path, out: Path, advance: Step, pools: dict[Path, pl.DataFrame]) -> Iterator[Path]:
     """Write a task as the organisers named their files: examples, answer key, and the pool of subtask 2.
 
-    Turns to train on are no subtask of theirs, and have files of their own.
+    All splits share one pool, which is written once; `pools` are those that were. Turns to train on are no subtask of
+    theirs, and have files of their own.
     """
     card, task = read_card(folder), load_selection_task(folder)
     part = "turns" if folder.absolute().parent.name == "turns" else f"subtask_{card.subtask}"
@@ -136,7 +138,11 @@ def export_dstc7(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
     yield _written(out / f"{name}.json", lambda path: dstc7.write_examples(path, examples()))
     if task.examples["options"].null_count() == task.examples.height:
         pool = out / f"{card.dataset}_{part}_candidates.txt"
-        yield _written(pool, lambda path: dstc7.write_pool(path, task.options))
+        written = pools.setdefault(pool, task.options)
+        if not written.equals(task.options):
+            raise BadInputError(folder, f"has another pool than the one in {pool}; export it to a folder of its own")
+        if written is task.options:
+            yield _written(pool, lambda path: dstc7.write_pool(path, task.options))
     if not task.examples["correct"].null_count():
         key = out / f"{name}_answers.tsv"
         yield _written(key, lambda path: dstc7.write_answer_key(path, task.truth()))
