@@ -120,6 +120,26 @@ def test_what_was_half_written_later_is_in_nobodys_way(tmp_path):
         (tmp_path / "out" / ".curve.svg.x7k").touch()
 
 
+def test_what_was_moved_aside_when_a_process_was_killed_comes_back(tmp_path):
+    with staged_folder(tmp_path / "out", mark="mark", kept="") as stage:
+        (stage / "mark").write_text("the last good one")
+    (tmp_path / "out").rename(tmp_path / ".out.old")
+    with pytest.raises(KeyError), staged_folder(tmp_path / "out", mark="mark", kept=""):
+        raise KeyError
+    assert (tmp_path / "out" / "mark").read_text() == "the last good one"
+    with staged_folder(tmp_path / "out", mark="mark", kept="") as stage:
+        (stage / "mark").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out" / "mark").read_text() == "new"
+
+
+def test_links_that_lead_in_a_circle_are_named(tmp_path, complaint):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    told = complaint(staged_folder(tmp_path / "one", mark="mark", kept="").__enter__)
+    assert told == "one: cannot be written (Too many levels of symbolic links)"
+
+
 @pytest.mark.parametrize(("files", "left"), [(0, []), (1, []), (2, [".out.part"])])
 def test_what_is_kept_after_a_failure_is_more_than_a_note(tmp_path, files, left):
     def fail():

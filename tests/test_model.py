@@ -1,4 +1,5 @@
 import json
+import shutil
 import warnings
 
 import numpy as np
@@ -292,9 +293,15 @@ def test_a_model_does_not_take_the_place_of_its_own_part(cli, tmp_path, save):
     assert cli("train", "bm25", "--task", task, "--out", model)[0] == 0
     recipe = save("both.yaml", f"about: ''\nsystem: ensemble\nsettings: {{members: [tfidf, {model}]}}\n")
     code, _, err = cli("train", recipe, "--task", task, "--dev", task, "--out", model)
-    told = f"error: {model}: is a part or the teacher of what is to be trained; name another folder\n"
+    told = f"error: {model}: is, holds or lies in a part or the teacher of what is to be trained; name another folder\n"
     assert (code, err) == (2, told)
     assert load_model(model)[0].recipe.name == "bm25"
+    within = save("within.yaml", f"about: ''\nsystem: ensemble\nsettings: {{members: [tfidf, {model}/parts/0]}}\n")
+    shutil.copytree(model, tmp_path / "inner")
+    shutil.copytree(tmp_path / "inner", model / "parts" / "0")
+    code, _, err = cli("train", within, "--task", task, "--dev", task, "--out", model)
+    assert (code, err) == (2, told)
+    assert (model / "parts" / "0").is_dir()
 
 
 def test_a_damaged_part_is_named_where_it_is(cli, tmp_path, save):

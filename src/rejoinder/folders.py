@@ -1,5 +1,6 @@
 """Folders to write to: nothing of an earlier or another's output is mixed up, and they appear whole or not at all."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -33,12 +34,14 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
     """
     clear_folder(out, mark)
     _refuse_others(out, later)
-    if out.resolve() == Path.cwd():
+    if resolved(out) == Path.cwd():
         raise BadInputError(out, "is the folder you are in; give another, which can be replaced as a whole")
-    shown, out = out, out.resolve()
+    shown, out = out, resolved(out)
     stage, old = out.with_name(f".{out.name}.part"), out.with_name(f".{out.name}.old")
     with new_folders(out.parent, shown), alone_in(stage, shown):
         keep_only(stage, kept)  # what a process that was killed may have left
+        if old.exists() and not out.exists():
+            old.rename(out)  # it was killed before the new one took its place
         try:
             yield stage
             (stage / _WRITTEN).write_bytes(b"".join(os.fsencode(name) + b"\n" for name in _files(stage)))
@@ -54,6 +57,14 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
             out.rename(old)
         stage.rename(out)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def resolved(path: Path) -> Path:
+    """Return where a folder to write is, whatever links lead to it."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # which of them depends on Python's version
+        raise UnwrittenError(path, os.strerror(errno.ELOOP)) from None
 
 
 def _files(folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ import polars as pl
 from rejoinder import __version__
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, fingerprint
-from rejoinder.folders import alone_in, clear_folder, keep_only, staged_folder
+from rejoinder.folders import alone_in, clear_folder, keep_only, resolved, staged_folder
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
@@ -164,7 +164,7 @@ def train_model(
         system.save(folder)
         card = msgspec.structs.replace(card, notes=(*notes, *system.notes))
         write_yaml(folder / CARD, card)
-        shutil.rmtree(folder / "work", ignore_errors=True)
+    shutil.rmtree(out / "work", ignore_errors=True)  # not before the model is in its place, whenever this is killed
     return card
 
 
@@ -232,8 +232,10 @@ def _check_sources(system: AnySystem, out: Path) -> None:
     """Refuse parts and teachers that a system can do nothing with, or that would be lost, before any is trained."""
     teacher = system.teacher_source()
     for source in (*system.part_sources(), *filter(None, [teacher])):
-        if is_model(source) and Path(source).resolve() == out.resolve():
-            raise BadInputError(out, "is a part or the teacher of what is to be trained; name another folder")
+        if is_model(source) and _overlap(Path(source), out):
+            raise BadInputError(
+                out, "is, holds or lies in a part or the teacher of what is to be trained; name another folder"
+            )
     for source in system.part_sources():
         part = _unlearned(source)
         if part.task is not system.task:
@@ -380,9 +382,13 @@ def _versions() -> dict[str, str]:
 
 def _expect_apart(work: Path, out: Path) -> None:
     """Refuse folders of which one lies in the other: either is emptied for something new."""
-    first, second = work.resolve(), out.resolve()
-    if first == second or first in second.parents or second in first.parents:
+    if _overlap(work, out):
         raise BadInputError(work, f"lies in {out}, or {out} in it; name another --work")
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    first, second = resolved(one), resolved(other)
+    return first == second or first in second.parents or second in first.parents
 
 
 def _spare_trained(work: Path, card: ModelCard) -> None:
