@@ -146,6 +146,10 @@ def test_a_batch_of_one_has_no_other_replies(tasks, tmp_path):
     trained(tasks, recipe("dot", negatives=3, training=TRAINING | {"batch": 1, "epochs": 2}), tmp_path / "model")
     losses = [check["loss"] for check in json.loads((tmp_path / "model" / "history.json").read_text())]
     assert losses[0] > losses[1] > 0
+    few = msgspec.structs.replace(tasks["train"][1], examples=tasks["train"][1].examples.head(17))
+    given = tasks | {"train": (tasks["train"][0], few)}
+    trained(given, recipe("dot", training=TRAINING | {"epochs": 1, "batch": 16}), tmp_path / "odd")
+    assert json.loads((tmp_path / "odd" / "history.json").read_text())[0]["step"] == 1
 
 
 def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp_path):

@@ -178,3 +178,9 @@ def test_the_least_of_shares_stay_apart():
     assert found.tolist() == pytest.approx([0, np.log(1e-12), np.log(1e-16), np.log(1e-16)])
     whole = choices.with_columns(score=pl.Series([0.6, 0.4, 0.0, 0.0]))
     assert strengths(SelectionRun("", whole), 0.0).tolist() == pytest.approx([*np.log([0.6, 0.4]), *[np.log(1e-9)] * 2])
+
+
+def test_strengths_do_not_depend_on_what_else_is_asked():
+    few = run_of([{"a": 1.0, "b": 0.0}])
+    many = run_of([{"a": 1.0, "b": 0.0}, {"a": 1.0, "b": 1e-14}])
+    assert strengths(many, 0.0)[:2].tolist() == strengths(few, 0.0).tolist() == pytest.approx([0, np.log(1e-9)])

@@ -50,7 +50,8 @@ class Ranking:
         rng = np.random.default_rng([self.seed, epoch])
         lengths = self.train.context.lengths.cpu().numpy()
         rows = bucketed(rng.permutation(self.answered), lengths, self.settings.batch, rng)
-        return [torch.as_tensor(part) for part in rows]
+        fewest = 2 if isinstance(unwrapped(self.network), Towers) and not self.settings.negatives else 1
+        return [torch.as_tensor(part) for part in rows if len(part) >= fewest]  # one alone has no wrong reply
 
     def loss(self, batch: Tensor) -> Tensor:
         """Return the mean loss of one batch of contexts."""

@@ -78,11 +78,12 @@ def scale_of(run: SelectionRun) -> float:
 
 def strengths(run: SelectionRun, scale: float) -> Floats:
     """Return scores on one scale for all systems, which `scale_of` another of the system's runs has set."""
-    scores = run.choices["score"].to_numpy()
+    score = pl.col("score")
     if scale:
-        return np.asarray(scores / scale)
-    least = scores[scores > 0].min(initial=_LEAST)  # nothing at all is as little as the least share
-    return np.asarray(np.log(np.maximum(scores, least)))
+        return np.asarray(run.choices["score"].to_numpy() / scale)
+    # nothing at all is as little as the example's least share
+    least = pl.min_horizontal(score.filter(score > 0).min().over("example").fill_null(_LEAST), _LEAST)
+    return run.choices.select(pl.max_horizontal(score, least).log()).to_series().to_numpy()
 
 
 def fuse_ranks(runs: Sequence[SelectionRun], constant: float = 60.0) -> SelectionRun:
