@@ -110,6 +110,33 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_been(work, stop_after
     ]
 
 
+@pytest.mark.parametrize("stop_after", [1, 2, 3, 9, 22])
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_training_that_was_killed_between_checks_goes_on_from_there(work, monkeypatch, stop_after, accumulate):
+    monkeypatch.setattr(training, "_UNSAVED", 0)
+    monkeypatch.setattr(training, "_WORTH", 0)
+    settings = replace(SETTINGS, checks=1, epochs=3, accumulate=accumulate)
+    whole, broken = work("whole", settings), work("broken", settings)
+    train(whole)
+    seen = []
+
+    def stopping(self, batch, learn=Line.loss):
+        seen.append(batch.tolist())
+        if len(seen) == stop_after + 1:
+            raise KeyboardInterrupt
+        return learn(self, batch)
+
+    monkeypatch.setattr(Line, "loss", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        train(broken)
+    train(broken)
+    repeated = len(seen) - 1 - 3 * 8  # what was lost: since the last step, and the batch that was stopped
+    assert repeated == stop_after % 8 % accumulate
+    assert weights(broken) == weights(whole)
+    curves = [json.loads((folder / HISTORY).read_text()) for folder in (broken, whole)]
+    assert [entry["loss"] for entry in curves[0]] == [entry["loss"] for entry in curves[1]]
+
+
 @pytest.mark.parametrize(
     ("epochs", "most", "sizes"),
     [(2, 0, [8, 8]), (2, 11, [8, 3]), (3, 16, [8, 8]), (2, 99, [8, 8]), (2, 3, [3]), (0, 3, [])],
@@ -358,7 +385,7 @@ def test_an_interrupted_command_says_how_it_goes_on(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit) as stop:
         training._main([str(tmp_path)])
     assert stop.value.code == 130
-    assert capsys.readouterr().err == "interrupted; the same command goes on from the last check\n"
+    assert capsys.readouterr().err == "interrupted; the same command goes on from the last checkpoint\n"
 
 
 def test_a_folder_of_another_version_is_named(work):

@@ -30,6 +30,10 @@ _TOO_MUCH = (
     "out of memory; set `batch` lower, and `accumulate` higher by as much, in `training` "
     "(where wrong replies are the batch's others, each context then has fewer of them), or take a smaller network"
 )
+_UNSAVED = 60.0
+"""Seconds between two checkpoints."""
+_WORTH = 50
+"""How many times as long as writing one takes must pass between them, however long that is."""
 
 
 class Learner(Protocol):
@@ -140,10 +144,14 @@ class _Loop:
         self.learner.network = self.wrapped
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Tensor] = {}
+        self.losses: list[Tensor] = []
+        """Of the batches since the last check."""
         self.epoch = self.place = self.step = 0
         self.set_up = time.perf_counter() - started
 
     def run(self, watch: Watch) -> None:
+        self.started = time.perf_counter()
+        self.due = self.started + _UNSAVED
         self._resume()
         first = self._batches(0)
         if self.training.epochs and len(first) == 0:
@@ -174,16 +182,16 @@ class _Loop:
 
     def _epoch(self, batches: Sequence[Any], advance: Any) -> None:
         steps, ends = [0, *step_places(self.training, len(batches))], check_places(self.training, len(batches))
-        losses, started = [], time.perf_counter()
         while self.place < len(batches) and not self._exhausted():
             step = bisect_right(steps, self.place)
-            losses.append(self._forward_backward(batches[self.place], steps[step] - steps[step - 1]))
+            self.losses.append(self._forward_backward(batches[self.place], steps[step] - steps[step - 1]))
             self.place += 1
             if self.place == steps[step]:
                 self._step()
-            if self.place in ends:
-                self._check(torch.stack(losses).mean().item(), time.perf_counter() - started)
-                losses, started = [], time.perf_counter()
+                if self.place in ends:
+                    self._check()
+                elif self.accelerator.num_processes == 1 and time.perf_counter() > self.due:
+                    self._save([_random_state()])
             advance(1, self._note())
 
     def _forward_backward(self, batch: Any, summed: int) -> Tensor:
@@ -202,7 +210,8 @@ class _Loop:
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1
 
-    def _check(self, loss: float, seconds: float) -> None:
+    def _check(self) -> None:
+        loss, seconds = torch.stack(self.losses).mean().item(), time.perf_counter() - self.started
         self.wrapped.eval()
         with torch.no_grad(), self.accelerator.autocast():
             score = self._of_all(self.learner.evaluate())[0]  # all stop when the first would
@@ -216,8 +225,8 @@ class _Loop:
         if score is None or score >= max(entry["dev"] for entry in self.history):
             state = self.accelerator.unwrap_model(self.wrapped).state_dict()
             self.best = {name: value.detach().to("cpu", copy=True) for name, value in state.items()}
-        cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
-        random = self._of_all((torch.get_rng_state(), cuda))
+        random = self._of_all(_random_state())
+        self.losses, self.started = [], time.perf_counter()
         if self.accelerator.is_main_process:
             self._save(random)
         self.accelerator.wait_for_everyone()
@@ -244,17 +253,22 @@ class _Loop:
         return f"loss {last['loss']:.4f}" + (f", dev {last['dev']:.4f}" if "dev" in last else "")
 
     def _save(self, random: list[Any]) -> None:
+        started = time.perf_counter()
         state = {
             "network": self.accelerator.unwrap_model(self.wrapped).state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "place": (self.epoch, self.place, self.step),
             "history": self.history,
+            "losses": self.losses,
+            "seconds": started - self.started,
             "best": self.best,
             "random_states": random,
         }
         temporary = self.work / f".{CHECKPOINT}"
         torch.save(state, temporary)
         temporary.replace(self.work / CHECKPOINT)
+        saved = time.perf_counter()
+        self.due = saved + max(_UNSAVED, _WORTH * (saved - started))
 
     def _resume(self) -> None:
         path = self.work / CHECKPOINT
@@ -278,6 +292,8 @@ class _Loop:
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.place, self.step = state["place"]
         self.history, self.best = state["history"], state["best"]
+        self.losses = [loss.to(self.accelerator.device) for loss in state["losses"]]
+        self.started -= state["seconds"]
         processor, cuda = state["random_states"][self.accelerator.process_index]
         torch.set_rng_state(processor)
         if cuda is not None and torch.cuda.is_available():
@@ -288,6 +304,10 @@ class _Loop:
         untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()  # of which some may share their memory
         save_weights(self.best or {name: value.clone() for name, value in untrained.items()}, self.work / WEIGHTS)
         (self.work / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _random_state() -> tuple[Tensor, Tensor | None]:
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None
 
 
 def epoch_sizes(training: Training, batches: int, processes: int = 1) -> list[int]:
@@ -368,7 +388,7 @@ def _main(folders: list[str]) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last check", file=sys.stderr)
+        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         sys.exit(130)
 
 
