@@ -4,8 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # a browser and a PostgreSQL server for the board's tests, where they are missing and can be had; those skip without
-TEST_SERVERS := test -x /usr/bin/chromium || $(BIN)/playwright install chromium; \
-	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || test "$$(id -u)" != 0 || apt-get install --quiet --yes postgresql
+DEBIAN := test "$$(id -u)" = 0 && apt-get --quiet update && apt-get --quiet --yes install
+TEST_BROWSER := test -x /usr/bin/chromium || { $(DEBIAN) chromium; } || $(BIN)/playwright install chromium
+TEST_SERVER := ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { $(DEBIAN) postgresql; }
 
 .PHONY: run test bench format clean
 
@@ -39,7 +40,8 @@ clean:
 
 .venv/installed-dev: .venv/bin/pip pyproject.toml constraints.txt
 	$(INSTALL) --editable ".[search,neural,minilm,judges,board,dev]"
-	-$(TEST_SERVERS)
+	-$(TEST_BROWSER)
+	-$(TEST_SERVER)
 	touch .venv/installed $@
 
 .venv/installed-bench: .venv/installed-dev benchmarks/requirements.txt
