@@ -2,8 +2,6 @@
 
 import json
 
-import msgspec
-import polars as pl
 import pytest
 
 pytest.importorskip("torch")
@@ -65,12 +63,6 @@ def test_what_a_part_cannot_answer_is_said_before_it_is_trained(tasks, tmp_path,
     made = Recipe(about="", system=system, settings=settings, name="outer")
     with pytest.raises(UserError, match=r"late.yaml: this network compares words with words"):
         trained(tasks | {"dev": (tasks["dev"][0], pool)}, made, tmp_path / "model")
-    lists = pool.examples.with_columns(
-        options=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit([0, 1], dtype=pl.List(pl.UInt32)))
-    )
-    mixed = msgspec.structs.replace(pool, examples=lists)
-    with pytest.raises(UserError, match="some examples have options of their own and some have not"):
-        trained(tasks | {"dev": (tasks["dev"][0], mixed)}, made, tmp_path / "model")
 
 
 @pytest.mark.parametrize("setting", ["context", "turns"])

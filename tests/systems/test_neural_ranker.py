@@ -488,9 +488,27 @@ def test_any_kind_of_encoder_can_be_fine_tuned_from_a_folder(tasks, tmp_path, ki
     assert found["score"].n_unique() > 40  # one for each option and context, not one for all
 
 
-def test_a_pool_shared_besides_own_options_is_refused_rather_than_left_out(tasks, tmp_path):
+def test_a_pool_is_ranked_besides_own_options(tasks, tmp_path):
+    """Movie Dialog's fourth task offers one pool to all, and to each its right reply."""
     path, task = tasks["train"]
-    shared = task.options.with_columns(shared=pl.int_range(pl.len()) < 3)
-    odd = msgspec.structs.replace(task, options=shared)
-    with pytest.raises(UserError, match="not a shared pool"):
-        train_model(Assignment(recipe=recipe("dot"), train=(path, odd)), tmp_path / "model")
+    pooled = task.options.with_columns(shared=pl.int_range(pl.len()) < 110)  # more than a run keeps
+    own = [[110 + number % 20, 130] if number % 3 else [] for number in range(task.examples.height)]
+    examples = task.examples.with_columns(options=pl.Series(own, dtype=pl.List(pl.UInt32)))
+    mixed = msgspec.structs.replace(task, examples=examples, options=pooled)
+    train_model(Assignment(recipe=recipe("dot"), train=(path, mixed), dev=(path, mixed)), tmp_path / "model")
+    card, system = load_model(tmp_path / "model")
+    some = pl.when(pl.int_range(pl.len()) % 5 > 0).then("options").alias("options")  # the others choose from all
+    asked = msgspec.structs.replace(mixed, examples=examples.with_columns(some).head(20))
+    vectors = system.encode_contexts(asked) @ system.encode_replies(pooled["text"].to_list()).T
+    found = predict(card, system, path, asked).choices
+    place = {option: row for row, option in enumerate(pooled["id"])}
+    for number, (given,) in enumerate(asked.examples.select("options").iter_rows()):
+        products = vectors[number]
+        best = sorted(products if given is None else products[:110], reverse=True)[:100]  # of 110 or of all
+        expected = sorted([*best, *products[given or []]], reverse=True)
+        chosen = found.filter(example=number)["option"].to_list()
+        assert products[[place[option] for option in chosen]] == pytest.approx(expected, rel=1e-5)
+        assert len(set(chosen)) == len(chosen) == 100 + len(given or [])
+        assert {pooled["id"][row] for row in given or []} <= set(chosen)
+    shares = found.group_by("example").agg(pl.col("score").sum())["score"]
+    assert shares.to_list() == pytest.approx([1.0] * 20)

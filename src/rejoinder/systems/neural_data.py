@@ -36,9 +36,10 @@ class Utterances:
 
 
 def task_arrays(split: str, task: SelectionTask, texts: Utterances) -> dict[str, Ints]:
-    """Return contexts, correct replies and, where examples have their own, options; `texts` takes the utterances."""
-    if task.shared:
-        raise UserError("networks rank an example's own options or a whole pool, not a shared pool besides its own")
+    """Return contexts, correct replies and, where examples have no others, their own options.
+
+    `texts` takes the utterances.
+    """
     turns = turns_of(task)
     option = texts.rows(task.options["text"])
     arrays = {
@@ -48,7 +49,7 @@ def task_arrays(split: str, task: SelectionTask, texts: Utterances) -> dict[str,
         "correct": option[task.examples["correct"].explode().drop_nulls().to_numpy()],
         "correct_bounds": _bounds(task.examples["correct"]),
     }
-    if not task.examples["options"].null_count():
+    if not task.shared and not task.examples["options"].null_count():
         arrays["options"] = option[task.examples["options"].explode().to_numpy()]
         arrays["option_bounds"] = _bounds(task.examples["options"])
     return {f"{split}_{name}": array for name, array in arrays.items()}

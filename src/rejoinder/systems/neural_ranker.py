@@ -27,7 +27,18 @@ from rejoinder.records import read_json
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.neural import expect_dense, load_trained, train_folders
 from rejoinder.systems.neural_data import Utterances, copy_encoder, task_arrays
-from rejoinder.systems.ranking import KEPT, best_columns, draw_lists, first_lists, offered, to_run
+from rejoinder.systems.ranking import (
+    KEPT,
+    Pairs,
+    best_columns,
+    draw_lists,
+    first_lists,
+    join_pairs,
+    narrowed,
+    offered,
+    pools,
+    to_run,
+)
 from rejoinder.systems.sentence_encoder import pretrained_source
 from rejoinder.systems.stacking import with_shares
 from rejoinder.systems.system import Lesson, SelectionSystem, existing
@@ -145,11 +156,8 @@ class NeuralRanker(SelectionSystem):
             raise UserError(f"{source} cannot teach; expected a network with one vector for each text, as bi-encoder")
 
     def expect_task(self, task: SelectionTask) -> None:
-        """Refuse options of own beside a pool, and a pool where the network compares words with words."""
-        pooled = task.examples["options"].null_count()
-        if 0 < pooled < task.examples.height:
-            raise UserError("some examples have options of their own and some have not: no network ranks both")
-        if pooled and not self.settings.stages[-1].can_search:
+        """Refuse a pool where the network compares words with words."""
+        if pools(task) and not self.settings.stages[-1].can_search:
             raise UserError("this network compares words with words: it searches no pool, but ranks in a cascade")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
@@ -249,34 +257,43 @@ class NeuralRanker(SelectionSystem):
         self._load(folder, folder)
 
     def predict(self, task: SelectionTask, watch: Watch = unwatched) -> SelectionRun:
-        """Rank each example's own options, or all of the pool."""
+        """Rank each example's own options, and what it may choose from a pool."""
         self.expect_task(task)
-        pooled = task.examples["options"].null_count()
-        return SelectionRun("neural", self._rank_pool(task, watch) if pooled else self._rank_options(task, watch))
-
-    def _rank_options(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
-        options = Options(self._arrays(task, Utterances()), "dev", self.described, self.device)
-        with watch("ranking", len(options.options)) as advance, swift(self.network, self.device):
-            scores = options.scores(self.network, advance).double().cpu().numpy()
-        ranked = to_run(task, "neural", offered(task), scores).choices
+        found = [self._search(task, watch)] if pools(task) else []
+        own = offered(task)
+        found.append((own, self._score(task, own, watch) if len(own.row) else np.zeros(0)))
+        pairs, scores = join_pairs([pairs for pairs, _ in found]), np.concatenate([scores for _, scores in found])
+        ranked = to_run(task, "neural", pairs, scores).choices
         # confidences as DSTC7 wants them: not negative, and of one scale for all examples
-        return with_shares(ranked, ranked["score"].to_numpy())
+        return SelectionRun("neural", with_shares(ranked, ranked["score"].to_numpy()))
 
-    def _rank_pool(self, task: SelectionTask, watch: Watch) -> pl.DataFrame:
+    def _score(self, task: SelectionTask, own: Pairs, watch: Watch) -> NDArray[np.float64]:
+        """Score each example's own options."""
+        listed = narrowed(task, own) if pools(task) else task
+        options = Options(self._arrays(listed, Utterances()), "dev", self.described, self.device)
+        with watch("ranking", len(options.options)) as advance, swift(self.network, self.device):
+            scores: NDArray[np.float64] = options.scores(self.network, advance).double().cpu().numpy()
+        return scores
+
+    def _search(self, task: SelectionTask, watch: Watch) -> tuple[Pairs, NDArray[np.float64]]:
+        """Find the best of what each example may choose from the pool, and their scores."""
         texts = Utterances()
-        dialogues = Dialogues(self._arrays(task, texts), "dev", self.described, self.device)
-        rows = torch.as_tensor(texts.rows(task.options["text"])).long().to(self.device)
-        parts = []
-        vectors = self._encode_replies(dialogues, rows, watch)
-        with watch("ranking", len(dialogues)) as advance, torch.no_grad(), swift(self.network, self.device):
-            for first, contexts in self._encoded(dialogues):
-                scores = torch.cat(
-                    [self._towers().compare(contexts, few) for few in torch.split(vectors, _COMPARED)], dim=1
-                )
-                parts.append(_best(scores.double().cpu().numpy(), first, task))
-                advance(len(contexts))
-        ranked = pl.concat(parts)
-        return with_shares(ranked, ranked["score"].to_numpy())
+        pool = task.options.select("id", "text").head(max(size for _, size in pools(task)))
+        bare = msgspec.structs.replace(task, examples=_unanswered(task.examples), options=pool)
+        dialogues = Dialogues(self._arrays(bare, texts), "dev", self.described, self.device)
+        replies = torch.as_tensor(texts.rows(pool["text"])).long().to(self.device)
+        vectors = self._encode_replies(dialogues, replies, watch)
+        parts, scores = [], []
+        for examples, size in pools(task):
+            with watch("ranking", len(examples)) as advance, torch.no_grad(), swift(self.network, self.device):
+                for rows, contexts in self._encoded(dialogues, examples):
+                    compared = [self._towers().compare(contexts, few) for few in torch.split(vectors[:size], _COMPARED)]
+                    found = torch.cat(compared, dim=1).double().cpu().numpy()
+                    columns = best_columns(found, KEPT)
+                    parts.append(Pairs(np.repeat(rows, columns.shape[1]), columns.ravel()))
+                    scores.append(np.take_along_axis(found, columns, axis=1).ravel())
+                    advance(len(rows))
+        return join_pairs(parts), np.concatenate(scores)
 
     def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> NDArray[np.float32]:
         """Return a vector for each context; its dot products with replies' vectors are their scores."""
@@ -284,9 +301,9 @@ class NeuralRanker(SelectionSystem):
         dialogues = Dialogues(self._arrays(bare, Utterances()), "dev", self.described, self.device)
         parts = []
         with watch("encoding contexts", len(dialogues)) as advance, torch.no_grad(), swift(self.network, self.device):
-            for _, contexts in self._encoded(dialogues):
+            for rows, contexts in self._encoded(dialogues, np.arange(len(dialogues))):
                 parts.append(contexts.float().cpu())
-                advance(len(contexts))
+                advance(len(rows))
         return torch.cat(parts).numpy()
 
     def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> NDArray[np.float32]:
@@ -311,10 +328,10 @@ class NeuralRanker(SelectionSystem):
         assert isinstance(self.network, Towers)  # others are asked for no vectors
         return self.network
 
-    def _encoded(self, dialogues: Dialogues) -> Iterator[tuple[int, Tensor]]:
-        for first in range(0, len(dialogues), 64):
-            rows = torch.arange(first, min(first + 64, len(dialogues)), device=self.device)
-            yield first, self._towers().contexts(dialogues.contexts(rows))
+    def _encoded(self, dialogues: Dialogues, examples: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Tensor]]:
+        for first in range(0, len(examples), 64):
+            rows = examples[first : first + 64]
+            yield rows, self._towers().contexts(dialogues.contexts(torch.as_tensor(rows).to(self.device)))
 
 
 def _opinions(teacher: Any, task: SelectionTask, texts: Utterances, watch: Watch) -> dict[str, NDArray[np.float16]]:
@@ -332,14 +349,3 @@ def _opinions(teacher: Any, task: SelectionTask, texts: Utterances, watch: Watch
 def _unanswered(examples: pl.DataFrame) -> pl.DataFrame:
     nothing = pl.lit(None, dtype=pl.List(pl.UInt32))
     return examples.with_columns(options=nothing, correct=nothing)
-
-
-def _best(scores: NDArray[np.float64], first: int, task: SelectionTask) -> pl.DataFrame:
-    places = best_columns(scores, KEPT)
-    return pl.DataFrame(
-        {
-            "example": np.repeat(np.arange(first, first + len(places), dtype=np.uint32), places.shape[1]),
-            "option": task.options["id"].gather(places.ravel()),
-            "score": np.take_along_axis(scores, places, axis=1).ravel(),
-        }
-    )
