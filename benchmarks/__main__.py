@@ -53,7 +53,10 @@ def measure(topic: str, quick: bool) -> Section:
     print(f"{topic}: measuring", file=sys.stderr, flush=True)
     start = time.perf_counter()
     section = importlib.import_module(f"benchmarks.{topic}").measure(quick)
-    print(f"{topic}: done in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    told = (
+        f"left out, for it needs {section.needs}" if section.needs else f"done in {time.perf_counter() - start:.0f} s"
+    )
+    print(f"{topic}: {told}", file=sys.stderr, flush=True)
     return section
 
 

@@ -44,7 +44,7 @@ AIMS = {"en": (0.58, 0.38), "cn": (0.53, 0.34)}
 def measure(quick: bool) -> Section:
     title = "Judges"
     if quick or not (DATA / "dch1").is_dir():
-        return Section(title, [Table("Judges", ["data"], [["not measured: needs the real dialogues of DCH-1"]])])
+        return Section(title, needs="the real dialogues of DCH-1 in REJOINDER_DATA")
     tables, goals = [], []
     tasks = {language: dialeval.read_task(_path(language)) for language in LANGUAGES}
     named = {f"{LANGUAGES[language]} (train)": task for language, task in tasks.items()}

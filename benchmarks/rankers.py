@@ -74,8 +74,9 @@ class Standing(NamedTuple):
 
 def measure(quick: bool) -> Section:
     if quick or not (FOLDER / "ubuntu").is_dir():
-        nothing = Table("Rankers", ["data"], [["not measured: needs a collection of real dialogues"]])
-        return Section("Rankers", [nothing])
+        return Section(
+            "Rankers", needs="a collection of real dialogues, which `benchmarks/ranker_runs.py` says how to build"
+        )
     build_advising()
     standings = {key: _standing(*key) for key in WORDS}
     speeds = _speeds()

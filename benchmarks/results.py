@@ -41,15 +41,20 @@ class Table(NamedTuple):
 
 class Section(NamedTuple):
     title: str
-    tables: Sequence[Table]
+    tables: Sequence[Table] = ()
     goals: Sequence[Goal] = ()
+    needs: str = ""
+    """What it could not be measured without."""
 
 
 def to_markdown(sections: Iterable[Section], quick: bool, page: str = "") -> str:
-    """Return the page with these sections in it; others that it has stay as they are."""
+    """Return the page with these sections in it; others that it has, and what cannot be measured, stay as they are."""
     parts = {title: text.rstrip() for title, text in re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", page, re.M | re.S)}
     for section in sections:
-        parts[section.title] = _section(section)
+        if section.needs:
+            parts.setdefault(section.title, f"Not measured: it needs {section.needs}.")
+        else:
+            parts[section.title] = _section(section)
     return "\n\n".join([_head(quick), *(f"## {title}\n\n{text}" for title, text in sorted(parts.items()))]) + "\n"
 
 

@@ -21,7 +21,7 @@ def measure(quick: bool) -> Section:
     data = Path(os.environ.get("REJOINDER_DATA", ROOT.parent / "shared" / "data"))
     title = "Ubuntu: real logs"
     if quick or not (data / "irc-links").is_dir() or not (data / "ubuntu-logs").is_dir():
-        return Section(title, [Table("Left out", ("needs",), [["irc-links and ubuntu-logs in REJOINDER_DATA"]])])
+        return Section(title, needs="irc-links and ubuntu-logs in REJOINDER_DATA")
     with tempfile.TemporaryDirectory() as folder:
         tables, goals = zip(*_real(Path(folder), data), strict=True)
     return Section(title, tables, [goal for reached in goals for goal in reached])

@@ -55,6 +55,8 @@ def test_some_topics_leave_the_others_as_they_were() -> None:
     changed = to_markdown([first._replace(tables=[])], quick=False, page=page)
     assert "| 1 |" not in changed
     assert changed.partition("## B")[2] == page.partition("## B")[2]
+    absent = [Section("B", needs="a GPU"), Section("C", needs="a GPU")]
+    assert to_markdown(absent, quick=False, page=page) == page + "\n## C\n\nNot measured: it needs a GPU.\n"
 
 
 def test_an_unknown_topic() -> None:
