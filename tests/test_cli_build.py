@@ -37,6 +37,11 @@ def test_from_logs_to_official_files_and_back(cli, logs, tmp_path):
     first, again = (load_selection_task(tmp_path / side / "subtask_2/test") for side in ("tasks", "back"))
     assert first.examples.equals(again.examples)
     assert first.options.equals(again.options)
+    listed = tmp_path / "official/ubuntu_test_subtask_1.json"
+    code, _, err = cli("import", "dstc7", listed, "--pool", pool, "--out", tmp_path / "lists")
+    assert (code, err) == (2, f"error: {pool}: nothing chooses from it; all examples have options of their own\n")
+    code, out, _ = cli("import", "dstc7", listed, official, "--pool", pool, "--out", tmp_path / "lists")
+    assert (code, len(out.splitlines())) == (0, 2)
 
 
 def test_a_split_far_from_the_wanted_one_is_told(cli, logs, tmp_path):

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 from pathlib import Path
 
 import polars as pl
@@ -131,6 +133,30 @@ def test_what_was_moved_aside_when_a_process_was_killed_comes_back(tmp_path):
         (stage / "mark").write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out" / "mark").read_text() == "new"
+    (tmp_path / "out").rename(tmp_path / ".out.old")
+    (tmp_path / "out").mkdir()  # by somebody who did not know
+    with pytest.raises(KeyError), staged_folder(tmp_path / "out", mark="mark", kept=""):
+        raise KeyError
+    assert (tmp_path / "out" / "mark").read_text() == "new"
+
+
+def test_what_a_person_put_where_things_are_moved_aside_is_spared(tmp_path, complaint):
+    (tmp_path / ".out.old").mkdir()
+    (tmp_path / ".out.old" / "notes").touch()
+    assert complaint(staged_folder(tmp_path / "out", mark="mark", kept="").__enter__) == (
+        ".out.old: is in the way of what is to be written, and not of ours; move it elsewhere"
+    )
+    assert (tmp_path / ".out.old" / "notes").exists()
+
+
+def test_where_folders_cannot_be_locked_they_are_written_all_the_same(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with staged_folder(tmp_path / "out", mark="mark", kept="") as stage:
+        (stage / "mark").touch()
+    assert (tmp_path / "out" / "mark").exists()
 
 
 def test_links_that_lead_in_a_circle_are_named(tmp_path, complaint):

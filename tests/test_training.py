@@ -1,6 +1,8 @@
 import json
+import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from torch import nn  # noqa: E402
 
 from rejoinder import training  # noqa: E402
 from rejoinder.errors import UserError  # noqa: E402
+from rejoinder.lock import held  # noqa: E402
 from rejoinder.nn import encoders  # noqa: E402
 from rejoinder.prepared import (  # noqa: E402
+    CHECKPOINT,
     HISTORY,
     LEARNER,
     WEIGHTS,
@@ -135,6 +139,71 @@ def test_a_training_that_was_killed_between_checks_goes_on_from_there(work, monk
     assert weights(broken) == weights(whole)
     curves = [json.loads((folder / HISTORY).read_text()) for folder in (broken, whole)]
     assert [entry["loss"] for entry in curves[0]] == [entry["loss"] for entry in curves[1]]
+
+
+def test_the_time_before_a_training_was_killed_counts(work, monkeypatch):
+    monkeypatch.setattr(training, "_UNSAVED", 0)
+    monkeypatch.setattr(training, "_WORTH", 0)
+    folder = work("a", replace(SETTINGS, checks=1))
+    Line.stop_after = 0
+    with pytest.raises(KeyboardInterrupt):
+        train(folder)
+    state = torch.load(folder / CHECKPOINT)
+    assert 0 < state["seconds"] < 60
+    torch.save(state | {"seconds": 1_000.0}, folder / CHECKPOINT)
+    Line.stop_after = None
+    train(folder)
+    first, second, *_ = json.loads((folder / HISTORY).read_text())
+    assert first["seconds"] > 1_000 > second["seconds"]
+
+
+def test_a_short_training_is_saved_at_its_checks_alone(work, monkeypatch):
+    saved, save = [], training._Loop._save
+    monkeypatch.setattr(training._Loop, "_save", lambda loop, random: saved.append(loop.step) or save(loop, random))
+    train(work("a", replace(SETTINGS, checks=1, epochs=3)))
+    assert saved == [8, 16, 24]
+
+
+def test_what_cannot_be_gone_on_from_is_not_saved(work, monkeypatch):
+    monkeypatch.setattr(training, "_UNSAVED", 0)
+    monkeypatch.setattr(training, "_WORTH", 0)
+    whole, broken = (work(name, replace(SETTINGS, checks=1)) for name in ("whole", "broken"))
+    train(whole)
+    losses, learn = [], Line.loss
+
+    def once_without_a_number(self, batch):
+        losses.append(learn(self, batch))
+        return losses[-1] * (float("nan") if len(losses) == 12 else 1)
+
+    monkeypatch.setattr(Line, "loss", once_without_a_number)
+    with pytest.raises(UserError, match="the loss became nan at step 12; a lower rate may help"):
+        train(broken)
+    train(broken)
+    assert weights(broken) == weights(whole)
+
+
+def test_two_processes_do_not_train_one_folder(work):
+    folder = work("a", SETTINGS)
+    with held(folder), pytest.raises(UserError, match="a: another process trains it"):
+        train(folder)
+    train(folder)
+    assert (folder / WEIGHTS).is_file()
+
+
+def test_the_loss_is_told_before_the_first_check(work, monkeypatch):
+    monkeypatch.setattr(training, "_UNTOLD", 0)
+    told = []
+
+    @contextmanager
+    def watch(title, total):
+        yield lambda amount, note="": told.append(note)
+
+    train(work("a", replace(SETTINGS, checks=1, epochs=2)), watch)
+    start, *first = told[:8]
+    assert start == ""
+    assert all(re.fullmatch(r"loss \d\.\d{4}", note) for note in first)
+    assert len({*first}) == 7
+    assert all(re.fullmatch(r"loss \d\.\d{4}, dev -\d\.\d{4}", note) for note in told[8:])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Arrays: several in one file, and many values looked up in an ordered one.
 
-What networks are trained on is kept otherwise, by `training`: there every array is a file of its own, so that it can be
+What networks are trained on is kept otherwise, by `prepared`: there every array is a file of its own, so that it can be
 mapped rather than read, and nothing but numpy is needed.
 """
 

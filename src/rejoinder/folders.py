@@ -4,10 +4,11 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePath
 
 from rejoinder.files import BadInputError, UnwrittenError, naming_full
+from rejoinder.lock import held
 
 
 def clear_folder(folder: Path, mark: str | None = None, parts: tuple[str, ...] = ()) -> None:
@@ -40,8 +41,7 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
     stage, old = out.with_name(f".{out.name}.part"), out.with_name(f".{out.name}.old")
     with new_folders(out.parent, shown), alone_in(stage, shown):
         keep_only(stage, kept)  # what a process that was killed may have left
-        if old.exists() and not out.exists():
-            old.rename(out)  # it was killed before the new one took its place
+        _take_back(old, out, mark)
         try:
             yield stage
             (stage / _WRITTEN).write_bytes(b"".join(os.fsencode(name) + b"\n" for name in _files(stage)))
@@ -57,6 +57,17 @@ def staged_folder(out: Path, mark: str, kept: str, later: tuple[str, ...] = ()) 
             out.rename(old)
         stage.rename(out)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _take_back(old: Path, out: Path, mark: str) -> None:
+    """Put back what was moved aside by a process that was killed before the new folder took its place."""
+    if not old.exists():
+        return
+    if not (old / mark).exists():
+        raise BadInputError(old, "is in the way of what is to be written, and not of ours; move it elsewhere")
+    if not out.exists() or not any(out.iterdir()):
+        shutil.rmtree(out, ignore_errors=True)
+        old.rename(out)
 
 
 def resolved(path: Path) -> Path:
@@ -112,21 +123,16 @@ class HeldError(BadInputError):
 @contextmanager
 def alone_in(stage: Path, out: Path) -> Iterator[None]:
     """Make a folder and hold it, so that no other process writes to it; a process that dies lets go of it."""
-    import fcntl
-
-    try:
-        stage.mkdir(parents=True, exist_ok=True)
-        handle = os.open(stage, os.O_RDONLY)
-    except OSError as error:
-        raise UnwrittenError(out, error.strerror) from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with ExitStack() as stack:
+        try:
+            stage.mkdir(parents=True, exist_ok=True)
+            is_ours = stack.enter_context(held(stage))
+        except OSError as error:
+            raise UnwrittenError(out, error.strerror) from None
+        if not is_ours:
+            raise HeldError(out, "another process is writing this folder")
         with naming_full(out):
             yield
-    except BlockingIOError:
-        raise HeldError(out, "another process is writing this folder") from None
-    finally:
-        os.close(handle)
 
 
 def keep_only(folder: Path, kept: str) -> None:

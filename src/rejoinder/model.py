@@ -15,6 +15,7 @@ from rejoinder import __version__
 from rejoinder.errors import UserError
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.folders import alone_in, clear_folder, keep_only, resolved, staged_folder
+from rejoinder.prepared import CHECKPOINT, HISTORY, LEARNER, WEIGHTS
 from rejoinder.recipe import CARD, Recipe, is_model, make_system, read_parts, read_recipe
 from rejoinder.records import read_yaml, write_yaml
 from rejoinder.runs import JudgementRun, SelectionRun
@@ -34,8 +35,8 @@ from rejoinder.watch import Watch, unwatched
 
 _PARTS, _MADE = "parts", "made"
 _WORK_CARD = "card.json"
-_TRAINED = ("checkpoint.pt", "weights.safetensors", "history.json")
-"""What a training leaves beside its `learner.json`."""
+_TRAINED = (CHECKPOINT, WEIGHTS, HISTORY)
+"""What a training leaves beside what it was prepared by."""
 _LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
 """What is drawn when a model is done, and what `rejoinder index` changes in it."""
 _MANY_TIES = 0.1
@@ -402,7 +403,7 @@ def _spare_trained(work: Path, card: ModelCard) -> None:
 
 
 def _has_trained(work: Path) -> bool:
-    return any((path.parent / "learner.json").is_file() for name in _TRAINED for path in work.rglob(name))
+    return any((path.parent / LEARNER).is_file() for name in _TRAINED for path in work.rglob(name))
 
 
 def _is_work_of(work: Path, card: ModelCard) -> bool:

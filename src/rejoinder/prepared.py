@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from rejoinder.errors import UserError, expect_least, expect_share
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 WEIGHTS = "weights.safetensors"
 HISTORY = "history.json"
@@ -49,7 +51,7 @@ class Training:
     accumulate: int = 1
     """Batches whose gradients are summed for one step."""
     checks: int = 1
-    """How often an epoch is interrupted to score dev and to write a checkpoint."""
+    """How often an epoch is interrupted to score dev."""
     patience: int = 3
     """Checks without improvement after which training stops; 0: never."""
     precision: Literal["auto", "full", "bf16"] = "auto"
@@ -73,7 +75,7 @@ def prepare(
     for stale in (LEARNER, CHECKPOINT, WEIGHTS, HISTORY):
         (work / stale).unlink(missing_ok=True)
     save_arrays(work, arrays)
-    _write_whole(work / LEARNER, content)
+    write_whole(work / LEARNER, content)
 
 
 def _completed(learner: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
         shapes[name] = array.shape
-    _write_whole(folder / _ARRAYS, json.dumps(shapes))
+    write_whole(folder / _ARRAYS, json.dumps(shapes))
 
 
 def load_arrays(folder: Path) -> dict[str, NDArray[Any]]:
@@ -128,13 +130,21 @@ def _damaged(path: Path) -> UserError:
     return UserError(f"{path}: {'not what was prepared' if path.exists() else 'is missing'}; {advice}")
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
+    """Write a text, whole or not at all."""
     temporary = path.with_name(f".{path.name}")
     temporary.write_text(text)
+    replace_whole(temporary, path)
+
+
+def replace_whole(temporary: Path, path: Path) -> None:
+    """Put a file in the place of another, and only once all of it is on the disk: a machine may lose its power."""
+    with temporary.open("rb") as file:
+        os.fsync(file)
     temporary.replace(path)
 
 
-def save_weights(state: dict[str, Tensor], path: Path) -> None:
+def save_weights(state: "dict[str, Tensor]", path: Path) -> None:
     """Write weights, in half precision if that is how they are held."""
     from safetensors.torch import save_file
 
@@ -143,10 +153,10 @@ def save_weights(state: dict[str, Tensor], path: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     temporary.chmod(0o666 & ~umask)  # safetensors lets nobody else read them
-    temporary.replace(path)
+    replace_whole(temporary, path)
 
 
-def load_weights(network: nn.Module, path: Path) -> None:
+def load_weights(network: "nn.Module", path: Path) -> None:
     """Read weights into a network."""
     from safetensors.torch import load_file
 

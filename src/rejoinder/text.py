@@ -54,10 +54,17 @@ def stretches(text: str) -> list[str]:
 def _pattern(more: str, chinese: str = "") -> re.Pattern[str]:
     """Return a pattern of words; Python's `\\w` lacks what stands with a letter.
 
-    Hindi's vowels do (Unicode's M), and the joiners of Persian and Sinhala.
+    Hindi's vowels do (Unicode's M), and the joiners of Persian and Sinhala. Python is slow to tell whether a letter is
+    among some of which one lies beyond the basic plane, so these are asked about only where one of those is next.
     """
-    signs = "".join(sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign).startswith("M"))
-    return re.compile(rf"[{HAN}]{chinese}|[^\W{HAN}]+(?:[{signs}{_JOINERS}]+[^\W{HAN}]*)*{more}")
+    near, far = _signs(0x300, 0x10000) + _JOINERS, _signs(0x10000, 0x20000)
+    sign = rf"[{near}]+|(?=[\U00010000-\U0001ffff])[{far}]+"
+    return re.compile(rf"[{HAN}]{chinese}|[^\W{HAN}]+(?:(?:{sign})[^\W{HAN}]*)*{more}")
+
+
+@cache
+def _signs(first: int, end: int) -> str:
+    return "".join(sign for sign in map(chr, range(first, end)) if unicodedata.category(sign).startswith("M"))
 
 
 def is_chinese(texts: Iterable[str]) -> bool:

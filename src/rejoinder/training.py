@@ -13,7 +13,8 @@ import os
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,9 +23,21 @@ import torch
 from torch import Tensor, nn
 
 from rejoinder.errors import UserError, is_out_of_memory
+from rejoinder.lock import held
+from rejoinder.nn.encoders import has_halves, swift
 from rejoinder.nn.row_adagrad import RowAdagrad
-from rejoinder.prepared import CHECKPOINT, HISTORY, LEARNER, WEIGHTS, Training, read_learner, save_weights
-from rejoinder.watch import Watch, unwatched
+from rejoinder.prepared import (
+    CHECKPOINT,
+    HISTORY,
+    LEARNER,
+    WEIGHTS,
+    Training,
+    read_learner,
+    replace_whole,
+    save_weights,
+    write_whole,
+)
+from rejoinder.watch import Advance, Watch, unwatched
 
 _TOO_MUCH = (
     "out of memory; set `batch` lower, and `accumulate` higher by as much, in `training` "
@@ -32,6 +45,8 @@ _TOO_MUCH = (
 )
 _UNSAVED = 60.0
 """Seconds between two checkpoints."""
+_UNTOLD = 30.0
+"""Seconds until the loss is told anew; a GPU has to be waited for."""
 _WORTH = 50
 """How many times as long as writing one takes must pass between them, however long that is."""
 
@@ -77,12 +92,16 @@ def train(work: Path, watch: Watch = unwatched) -> None:
         how = Training(**described["training"])
     except TypeError as error:
         raise UserError(f"{work / LEARNER}: prepared by another version ({error}); prepare it anew") from None
-    try:
-        _Loop(work, setup, described["settings"], how, described["seed"]).run(watch)
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        raise UserError(_TOO_MUCH) from None
+    first = os.environ.get("RANK", "0") == "0"  # of those that were launched together
+    with held(work) if first else nullcontext(True) as is_ours:
+        if not is_ours:
+            raise UserError(f"{work}: another process trains it")
+        try:
+            _Loop(work, setup, described["settings"], how, described["seed"]).run(watch)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            raise UserError(_TOO_MUCH) from None
 
 
 def accelerator(precision: str) -> Any:
@@ -95,7 +114,7 @@ def accelerator(precision: str) -> Any:
 
     AcceleratorState._reset_state()  # of an earlier training in this process, perhaps in another precision
     gpu = torch.cuda.is_available()
-    half = precision == "bf16" or (precision == "auto" and gpu and torch.cuda.is_bf16_supported())
+    half = precision == "bf16" or (precision == "auto" and gpu and has_halves(torch.device("cuda")))
     return Accelerator(cpu=not gpu, mixed_precision="bf16" if half else "no")
 
 
@@ -116,8 +135,6 @@ class _Plain:
         loss.backward()
 
     def autocast(self) -> Any:
-        from rejoinder.nn.encoders import swift
-
         if self.precision == "auto":
             return swift(self.network, self.device)
         return torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16")
@@ -146,12 +163,14 @@ class _Loop:
         self.best: dict[str, Tensor] = {}
         self.losses: list[Tensor] = []
         """Of the batches since the last check."""
+        self.note = ""
         self.epoch = self.place = self.step = 0
         self.set_up = time.perf_counter() - started
 
     def run(self, watch: Watch) -> None:
         self.started = time.perf_counter()
         self.due = self.started + _UNSAVED
+        self.told = self.started
         self._resume()
         first = self._batches(0)
         if self.training.epochs and len(first) == 0:
@@ -164,8 +183,9 @@ class _Loop:
         self.steps = sum(len(step_places(self.training, size)) for size in sizes)
         self.wrapped.train()
         where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
-        with watch(f"training{where}", sum(sizes)) as advance:
-            advance(self.epoch * len(first) + self.place)
+        told = watch if self.accelerator.is_main_process else unwatched
+        with told(f"training{where}", sum(sizes)) as advance:
+            advance(self.epoch * len(first) + self.place, self._note())
             while self.epoch < len(sizes) and not self._exhausted():
                 batches = first if self.epoch == 0 else self._batches(self.epoch)
                 self._epoch(batches[: sizes[self.epoch]], advance)
@@ -190,7 +210,8 @@ class _Loop:
                 self._step()
                 if self.place in ends:
                     self._check()
-                elif self.accelerator.num_processes == 1 and time.perf_counter() > self.due:
+                elif time.perf_counter() > self.due and self.accelerator.num_processes == 1:  # others' clocks differ
+                    self._mean_loss()
                     self._save([_random_state()])
             advance(1, self._note())
 
@@ -211,13 +232,11 @@ class _Loop:
         self.step += 1
 
     def _check(self) -> None:
-        loss, seconds = torch.stack(self.losses).mean().item(), time.perf_counter() - self.started
+        loss, seconds = self._mean_loss(), time.perf_counter() - self.started
         self.wrapped.eval()
         with torch.no_grad(), self.accelerator.autocast():
             score = self._of_all(self.learner.evaluate())[0]  # all stop when the first would
         self.wrapped.train()
-        if not math.isfinite(loss):
-            raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
         record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "loss": loss, "seconds": seconds}
         record |= {} if self.history else {"set_up": self.set_up}
         record["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
@@ -230,6 +249,13 @@ class _Loop:
         if self.accelerator.is_main_process:
             self._save(random)
         self.accelerator.wait_for_everyone()
+
+    def _mean_loss(self) -> float:
+        """Return the loss since the last check; what cannot be gone on from is not to be saved."""
+        loss = torch.stack(self.losses).mean().item()
+        if not math.isfinite(loss):
+            raise UserError(f"the loss became {loss} at step {self.step}; a lower rate may help")
+        return loss
 
     def _of_all(self, own: Any) -> list[Any]:
         """Return what each process has."""
@@ -247,10 +273,18 @@ class _Loop:
         return len(scores) - 1 - scores.index(max(scores)) >= self.training.patience
 
     def _note(self) -> str:
-        if not self.history:
-            return ""
-        last = self.history[-1]
-        return f"loss {last['loss']:.4f}" + (f", dev {last['dev']:.4f}" if "dev" in last else "")
+        """Say what the loss is: that of the last check, or of some time after it; and what dev's last score was."""
+        last = self.history[-1] if self.history else {}
+        if not self.losses:
+            loss = last.get("loss")
+        elif time.perf_counter() > self.told:
+            loss = torch.stack(self.losses).mean().item()
+        else:
+            return self.note
+        self.told = time.perf_counter() + _UNTOLD
+        named = {"loss": loss, "dev": last.get("dev")}
+        self.note = ", ".join(f"{name} {value:.4f}" for name, value in named.items() if value is not None)
+        return self.note
 
     def _save(self, random: list[Any]) -> None:
         started = time.perf_counter()
@@ -266,7 +300,7 @@ class _Loop:
         }
         temporary = self.work / f".{CHECKPOINT}"
         torch.save(state, temporary)
-        temporary.replace(self.work / CHECKPOINT)
+        replace_whole(temporary, self.work / CHECKPOINT)
         saved = time.perf_counter()
         self.due = saved + max(_UNSAVED, _WORTH * (saved - started))
 
@@ -300,7 +334,7 @@ class _Loop:
             torch.cuda.set_rng_state(cuda)
 
     def _finish(self) -> None:
-        (self.work / HISTORY).write_text(json.dumps(self.history))
+        write_whole(self.work / HISTORY, json.dumps(self.history))
         untrained = self.accelerator.unwrap_model(self.wrapped).state_dict()  # of which some may share their memory
         save_weights(self.best or {name: value.clone() for name, value in untrained.items()}, self.work / WEIGHTS)
         (self.work / CHECKPOINT).unlink(missing_ok=True)
@@ -353,21 +387,18 @@ def _decayed(network: nn.Module, decay: float) -> list[dict[str, Any]]:
     ]
 
 
-def _print_progress(title: str, total: int | None) -> Any:
-    from contextlib import contextmanager
+@contextmanager
+def _print_progress(title: str, total: int | None) -> Iterator[Advance]:
+    done, said = 0, ""
 
-    @contextmanager
-    def lines() -> Any:
-        said = [""]
+    def advance(amount: int, note: str = "") -> None:
+        nonlocal done, said
+        done += amount
+        if note != said:
+            print(f"{title}, {done / total:.0%}: {note}" if total else f"{title}: {note}", flush=True)
+        said = note
 
-        def advance(amount: int, note: str = "") -> None:
-            if note != said[0]:
-                print(f"{title}: {note}", flush=True)
-            said[0] = note
-
-        yield advance
-
-    return lines()
+    yield advance
 
 
 def _main(folders: list[str]) -> None:

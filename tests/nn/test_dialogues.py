@@ -92,7 +92,7 @@ def test_texts_are_read_in_portions_that_fit_when_padded_to_their_longest() -> N
     assert ((padded <= 512) | (np.array(sizes) == 8)).all()
     one_more = (np.array(sizes[:-1]) + 1) * (lengths[ends[:-1]] + 2)
     assert (one_more > 512).all()
-    assert _portions(np.zeros(0, dtype=np.int64), 512) == [0]
+    assert _portions(np.zeros(0, dtype=np.int64), 512) == []
     assert _portions(np.full(10, 9_999), 512) == [8, 2]
     assert _portions(np.array([0] * 20 + [60] * 20), 512) == [20, 8, 8, 4]
 
@@ -114,7 +114,8 @@ def test_of_replies_only_what_the_network_reads_counts_and_like_lengths_are_read
     monkeypatch.setattr("rejoinder.nn.dialogues._READ_BY_CPU", 32 * 16)
     with torch.no_grad():
         together = encode_replies(network, dialogues, torch.arange(64))
-        assert read == [(32, 1), (32, 14)]
+        assert read == [(32, 14), (32, 1)]
+        assert not len(encode_replies(network, dialogues, torch.arange(0)))
         for place in (0, 1, 63):
             alone = replies(dialogues.replies(torch.tensor([place])))
             torch.testing.assert_close(together[place : place + 1, : alone.shape[1]], alone)

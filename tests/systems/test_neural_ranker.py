@@ -150,6 +150,9 @@ def test_a_batch_of_one_has_no_other_replies(tasks, tmp_path):
     given = tasks | {"train": (tasks["train"][0], few)}
     trained(given, recipe("dot", training=TRAINING | {"epochs": 1, "batch": 16}), tmp_path / "odd")
     assert json.loads((tmp_path / "odd" / "history.json").read_text())[0]["step"] == 1
+    one = tasks | {"train": (tasks["train"][0], msgspec.structs.replace(few, examples=few.examples.head(1)))}
+    with pytest.raises(UserError, match="there is nothing to learn from"):
+        trained(one, recipe("dot"), tmp_path / "none")
 
 
 def test_word_vectors_of_another_size_than_the_recipe_has_are_refused(tasks, tmp_path):

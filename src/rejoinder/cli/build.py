@@ -213,21 +213,25 @@ def import_dstc7(
     ] = None,
 ) -> None:
     """Read DSTC7 examples, a folder for each subtask and split."""
+    from rejoinder.files import BadInputError
     from rejoinder.tasks import transfer
 
-    _expect_own_folders(files, lambda path: transfer.dstc7_folder(path, out))
+    starts = [transfer.start_dstc7(path, out) for path in files]
+    _expect_own_folders(files, [start.folder for start in starts])
+    if pool is not None and not any(start.pooled for start in starts):
+        raise BadInputError(pool, "nothing chooses from it; all examples have options of their own")
     _read_each(files, lambda path, advance: transfer.import_dstc7(path, out, pool, advance))
 
 
-def _expect_own_folders(files: list[Path], folder_of: "Callable[[Path], Path]") -> None:
+def _expect_own_folders(files: list[Path], folders: list[Path]) -> None:
     """Refuse files of which one would be written over another."""
     from rejoinder.files import BadInputError
 
     taken: dict[Path, Path] = {}
-    for path in files:
-        other = taken.setdefault(folder_of(path), path)
+    for path, folder in zip(files, folders, strict=True):
+        other = taken.setdefault(folder, path)
         if other is not path:
-            raise BadInputError(path, f"would be written over {other}, into {folder_of(path)}; import one of them")
+            raise BadInputError(path, f"would be written over {other}, into {folder}; import one of them")
 
 
 def _read_each(files: list[Path], read: "Callable[[Path, Step], Path]") -> None:
@@ -251,7 +255,7 @@ def import_dialeval(
     """
     from rejoinder.tasks import transfer
 
-    _expect_own_folders(files, lambda path: transfer.dialeval_folder(path, out))
+    _expect_own_folders(files, [transfer.dialeval_folder(path, out) for path in files])
     _read_each(files, lambda path, _: transfer.import_dialeval(path, out))
 
 

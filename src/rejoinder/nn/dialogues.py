@@ -190,7 +190,7 @@ class Options(Dialogues):
                     few = replies[places[bounds[row - first] : bounds[row - first + 1]]]
                     parts.append(network.compare(context.unsqueeze(0), few).squeeze(0))
                     advance(len(few))
-        return torch.cat(parts) if parts else torch.zeros(0, device=self.device)
+        return torch.cat(parts)
 
     def _score_lists(self, network: Esim, advance: Step) -> Tensor:
         """Score the options of one context after those of another, so that each context is encoded once."""
@@ -236,14 +236,14 @@ def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, ad
     """Return the vectors of replies, by their utterances' rows; those of similar length are encoded together."""
     lengths = dialogues.utterances.lengths[utterances].clamp(max=network.settings.reply)
     order = lengths.argsort()
-    parts = []
-    for rows in order.split(_portions(lengths[order].cpu().numpy(), _READ if order.is_cuda else _READ_BY_CPU)):
-        parts.append(network.replies(dialogues.replies(utterances[rows])).float())
+    portions = order.split(_portions(lengths[order].cpu().numpy(), _READ if order.is_cuda else _READ_BY_CPU))
+    found = torch.zeros(0, device=order.device)
+    for rows in reversed(portions):  # the longest first: where each token has a vector, they say for how many is room
+        part = network.replies(dialogues.replies(utterances[rows])).float()
+        found = found if len(found) else part.new_zeros(len(order), *part.shape[1:])
+        found[rows, : part.shape[1]] = part
         advance(len(rows))
-    if parts and parts[-1].ndim == 3:  # a vector for each token, and the last are the longest
-        width = parts[-1].shape[1]
-        parts = [nn.functional.pad(part, (0, 0, 0, width - part.shape[1])) for part in parts]
-    return torch.cat(parts)[order.argsort()]
+    return found
 
 
 def _portions(lengths: Ints, room: int) -> list[int]:
@@ -258,17 +258,19 @@ def _portions(lengths: Ints, room: int) -> list[int]:
         fitting = int((next_ones * np.arange(1, len(next_ones) + 1) <= room).sum())
         sizes.append(min(max(_FEWEST, fitting), len(lengths) - done))
         done += sizes[-1]
-    return sizes or [0]
+    return sizes
 
 
-def bucketed(rows: Ints, lengths: Ints, batch: int, rng: np.random.Generator, span: int = 50) -> list[Ints]:
-    """Divide shuffled rows into batches of similar length, and shuffle these."""
+def bucketed(
+    rows: Ints, lengths: Ints, batch: int, rng: np.random.Generator, fewest: int = 1, span: int = 50
+) -> list[Ints]:
+    """Divide shuffled rows into batches of similar length, and shuffle these; leave out any of less than `fewest`."""
     parts = []
     for first in range(0, len(rows), batch * span):
         near = rows[first : first + batch * span]
         near = near[np.argsort(lengths[near], kind="stable")]
         parts += [near[place : place + batch] for place in range(0, len(near), batch)]
-    parts = [part for part in parts if len(part) > 1] or parts
+    parts = [part for part in parts if len(part) >= fewest]
     return [parts[place] for place in rng.permutation(len(parts))]
 
 

@@ -329,11 +329,16 @@ def swift(network: nn.Module, device: torch.device) -> torch.autocast:
 
 def swift_encoder(device: torch.device) -> torch.autocast:
     """Let a pretrained encoder compute in half precision where that is faster."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" or cpu_has_halves())
+    return torch.autocast(device.type, torch.bfloat16, enabled=has_halves(device))
+
+
+def has_halves(device: torch.device) -> bool:
+    """Whether a device computes in bfloat16 itself; others are slower in it."""
+    return torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else cpu_has_halves()
 
 
 def cpu_has_halves() -> bool:
-    """Whether the CPU computes in bfloat16 itself; others are slower in it."""
+    """Whether the CPU does so."""
     able: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
 

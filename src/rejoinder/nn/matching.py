@@ -46,11 +46,11 @@ class MatchSettings:
 class Towers(nn.Module):
     """A context and a reply are encoded apart, by the same weights, and compared: dot, bilinear, poly or late.
 
-    bilinear: the dual encoder of Lowe et al. (2015), c' M r. poly: Humeau et al. (2020), where learned codes attend to
-    the context's states and the reply attends to what they found. late: each token of the reply looks for the likest
-    one of the context (Khattab and Zaharia 2020, section 3.3); what they find is summed by learned weights, and added
-    to what dot compares. Where replies are normalised, poly's products with them are multiplied by the root of their
-    size, or all codes would be attended to alike.
+    bilinear: the dual encoder of Lowe et al. (2015), c' M r, without the bias, which ranks nothing. poly: Humeau et al.
+    (2020), where learned codes attend to the context's states and the reply attends to what they found. late: each
+    token of the reply looks for the likest one of the context (Khattab and Zaharia 2020, section 3.3); what they find
+    is summed by learned weights, and added to what dot compares. Where replies are normalised, poly's products with
+    them are multiplied by the root of their size, or all codes would be attended to alike.
     """
 
     def __init__(self, settings: MatchSettings, special: Special, known: int, folder: Path) -> None:

@@ -49,9 +49,10 @@ class Ranking:
         """Return rows of contexts with a correct reply, in batches of similar length."""
         rng = np.random.default_rng([self.seed, epoch])
         lengths = self.train.context.lengths.cpu().numpy()
-        rows = bucketed(rng.permutation(self.answered), lengths, self.settings.batch, rng)
-        fewest = 2 if isinstance(unwrapped(self.network), Towers) and not self.settings.negatives else 1
-        return [torch.as_tensor(part) for part in rows if len(part) >= fewest]  # one alone has no wrong reply
+        alone = isinstance(unwrapped(self.network), Towers) and not self.settings.negatives  # has no wrong reply
+        fewest = 2 if alone else 1
+        parts = bucketed(rng.permutation(self.answered), lengths, self.settings.batch, rng, fewest)
+        return [torch.as_tensor(part) for part in parts]
 
     def loss(self, batch: Tensor) -> Tensor:
         """Return the mean loss of one batch of contexts."""
@@ -147,7 +148,10 @@ class Likeness:
         settings = restore(read_learner(folder)["settings"])
         self.towers = load_towers(settings, folder, device)
         dialogues = Dialogues(arrays, "train", settings, device)  # cut as this network has learned to read them
-        texts = torch.arange(len(dialogues.utterances), device=device)
+        told = [arrays[name] for name in ("train_correct", "train_options") if name in arrays]
+        texts = torch.as_tensor(np.unique(np.concatenate(told)).astype(np.int64)).to(device)  # none but replies
+        self.place = torch.full((len(dialogues.utterances),), -1, device=device)
+        self.place[texts] = torch.arange(len(texts), device=device)
         contexts = []
         with swift(self.towers, device):
             self.replies = encode_replies(self.towers, dialogues, texts)
@@ -157,7 +161,7 @@ class Likeness:
 
     def __call__(self, rows: Tensor, utterances: Tensor) -> Tensor:
         """Score utterances for rows: the same for all, or each row's own (rows x any)."""
-        return self.towers.compare(self.contexts[rows], self.replies[utterances])
+        return self.towers.compare(self.contexts[rows], self.replies[self.place[utterances]])
 
 
 class Teacher:

@@ -7,6 +7,7 @@ import msgspec
 import polars as pl
 
 from rejoinder.files import BadInputError, write_atomically
+from rejoinder.prepared import HISTORY
 from rejoinder.records import read_json
 from rejoinder.report.plots import BEST, INK, styled, to_svg
 
@@ -20,12 +21,12 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def draw_curves(folder: Path) -> tuple[list[Path], list[str]]:
-    """Draw a `curve.svg` beside every `history.json` of a model's folder; a model without networks has none.
+    """Draw a `curve.svg` beside every history of a model's folder; a model without networks has none.
 
     Returns what was drawn, and what is wrong with histories that tell of no curve: the model is none the worse for it.
     """
     drawn, notes = [], []
-    for path in sorted(folder.rglob("history.json")):
+    for path in sorted(folder.rglob(HISTORY)):
         try:
             history = read_json(path, list[Check])
         except BadInputError as error:

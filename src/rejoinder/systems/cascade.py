@@ -331,10 +331,10 @@ def _table(task: SelectionTask, pairs: Pairs) -> pl.DataFrame:
 
 
 def _opinion(best: pl.DataFrame, run: SelectionRun, scale: float) -> Floats:
-    """Return what a ranker thinks of the best; what it left out is as bad as the worst."""
+    """Return what a ranker thinks of the best, all of which it ranked."""
     scored = run.choices.select("example", "option", again=pl.Series(strengths(run, scale)))
     joined = best.join(scored, on=["example", "option"], how="left", maintain_order="left")
-    return joined.select(pl.col("again").fill_null(pl.col("again").min())).to_numpy()
+    return joined.select("again").to_numpy()
 
 
 def _best(ranked: pl.DataFrame, most: int, equals: bool = False) -> NDArray[np.intp]:

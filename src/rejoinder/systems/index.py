@@ -10,6 +10,7 @@ Additions write a segment and then the list; removals write the list alone. Both
 import shutil
 from collections.abc import Sequence
 from copy import deepcopy
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -301,8 +302,7 @@ class Index:
         self._write()
 
     def _firsts(self) -> list[int]:
-        sizes = [segment.options.height for segment in self.segments]
-        return [sum(sizes[:place]) for place in range(len(sizes))]
+        return list(accumulate((segment.options.height for segment in self.segments), initial=0))[:-1]
 
     def _check_width(self, width: int) -> None:
         held = self.segments[0].vectors.shape[1] if self.segments else width

@@ -37,7 +37,7 @@ class Role(msgspec.Struct, frozen=True):
         """Learn which of a pool are replies; lists teach nothing, for what is wrong there is mostly a reply, too.
 
         Dev's replies, which nobody gave in train, would be learned as none: they are left out, so that dev can say what
-        all this is worth.
+        all this is worth. Test's in the same pool, which nobody knows, are learned as none and so said a little less.
         """
         nothing = cls(pl.DataFrame(schema=_SCHEMA))
         if not pools(train):

@@ -106,23 +106,23 @@ class SentenceEncoder(SelectionSystem):
                 advance(len(rows))
         return found
 
-    def _tokens(self, texts: Sequence[str], cut: str) -> list[list[int]]:
+    def _tokens(self, texts: Sequence[str], cut: str) -> list[NDArray[np.int32]]:
         """Return each text's tokens, too many of them cut off at one end, between the two marks of the encoder."""
         first, *_, last = self._tokenizer.encode("a").ids
         kept = self.settings.longest - 2
         return [
-            [first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last]
+            np.array([first, *(numbers[-kept:] if cut == "left" else numbers[:kept]), last], np.int32)
             for numbers in token_numbers(self._tokenizer, texts)
         ]
 
-    def _encode_batch(self, tokens: list[list[int]]) -> Vectors:
+    def _encode_batch(self, tokens: list[NDArray[np.int32]]) -> Vectors:
         import torch
 
         longest = max(len(numbers) for numbers in tokens)
         ids = torch.zeros((len(tokens), longest), dtype=torch.long)
         mask = torch.zeros((len(tokens), longest), dtype=torch.long)
         for row, numbers in enumerate(tokens):
-            ids[row, : len(numbers)] = torch.tensor(numbers)
+            ids[row, : len(numbers)] = torch.from_numpy(numbers)
             mask[row, : len(numbers)] = 1
         ids, mask = ids.to(self._model.device), mask.to(self._model.device)
         states = self._model(input_ids=ids, attention_mask=mask).last_hidden_state * mask[..., None]

@@ -81,7 +81,7 @@ def strengths(run: SelectionRun, scale: float) -> Floats:
     score = pl.col("score")
     if scale:
         return np.asarray(run.choices["score"].to_numpy() / scale)
-    # nothing at all is as little as the example's least share
+    # nothing at all is as little as 1e-9, or as the example's least share where that is less
     least = pl.min_horizontal(score.filter(score > 0).min().over("example").fill_null(_LEAST), _LEAST)
     return run.choices.select(pl.max_horizontal(score, least).log()).to_series().to_numpy()
 

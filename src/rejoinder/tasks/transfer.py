@@ -9,6 +9,7 @@ rejoinder export dialeval --out official
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
@@ -30,13 +31,24 @@ _TURNS = re.compile(r"_turns\.json(\.gz)?$")
 _OPTIONS = "options-for-next"
 
 
-def dstc7_folder(path: Path, out: Path) -> Path:
-    """Return the folder of an examples file's subtask and split; turns to train on have one of their own."""
+class Dstc7Start(NamedTuple):
+    """What the first example of a file says of all."""
+
+    card: Card
+    folder: Path
+    """Of its subtask and split; turns to train on have one of their own."""
+    pooled: bool
+    """Whether examples have no options of their own."""
+
+
+def start_dstc7(path: Path, out: Path) -> Dstc7Start:
+    """Read the first example of a file."""
     example = next(dstc7.read_examples(path), None)
     if example is None:
         raise BadInputError(path, "holds no example")
     card = _card(path, example)
-    return out / ("turns" if _TURNS.search(path.name) else f"subtask_{card.subtask}") / card.split
+    folder = out / ("turns" if _TURNS.search(path.name) else f"subtask_{card.subtask}") / card.split
+    return Dstc7Start(card, folder, not example.options)
 
 
 def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Path:
@@ -45,10 +57,8 @@ def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Pat
     Examples without options choose from a pool: the one that is named, or the one that lies beside the file, called
     as `export_dstc7` calls it.
     """
-    folder = dstc7_folder(path, out)
-    first = next(dstc7.read_examples(path))
-    card = _card(path, first)
-    pool = None if first.options else pool or _pool_beside(path, card)
+    card, folder, pooled = start_dstc7(path, out)
+    pool = pool or _pool_beside(path, card) if pooled else None
     shared = {} if pool is None else dict(dstc7.read_pool(pool))
     if pool is not None and not shared:
         raise BadInputError(pool, "holds no option to choose from")
@@ -57,8 +67,8 @@ def import_dstc7(path: Path, out: Path, pool: Path | None, advance: Step) -> Pat
             writer.row(option)
         for example in dstc7.read_examples(path, shared or None):
             _check_same(path, example, card)
-            if bool(example.options) != bool(first.options):
-                problem = dstc7.MISSING if first.options else "only some records have any"
+            if pooled == bool(example.options):
+                problem = "only some records have any" if pooled else dstc7.MISSING
                 raise BadInputError(path, problem, f"example-id {example.example_id}", _OPTIONS)
             _add(writer, example)
             advance(1)
