@@ -208,7 +208,7 @@ def test_defaults_are_shown(cli):
 
 def test_a_part_that_is_nowhere_is_named(save, complaint):
     recipe = save("mine.yaml", "about: x\nsystem: ensemble\nsettings: {members: [bm25, dee.model]}\n")
-    told = "mine: 'dee.model' is neither a recipe nor, from here, a model's folder; see `rejoinder recipes`"
+    told = "mine: 'dee.model' is neither a recipe nor, from the folder you are in, a file or a model's folder; see"
     with pytest.raises(UserError, match=re.escape(told)):
         read_parts(read_recipe(str(recipe)))
 

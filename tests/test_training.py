@@ -1,5 +1,7 @@
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -454,7 +456,39 @@ def test_an_interrupted_command_says_how_it_goes_on(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit) as stop:
         training._main([str(tmp_path)])
     assert stop.value.code == 130
+    assert capsys.readouterr().err == "interrupted; the same command starts anew: nothing was saved yet\n"
+    (tmp_path / CHECKPOINT).touch()
+    with pytest.raises(SystemExit):
+        training._main([str(tmp_path)])
     assert capsys.readouterr().err == "interrupted; the same command goes on from the last checkpoint\n"
+
+
+def test_a_batch_system_may_end_a_command(work, monkeypatch, capsys):
+    def loss(self, batch):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return self.network(self.x[batch]).mean()
+
+    monkeypatch.setattr(Line, "loss", loss)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as stop:
+            training._main([str(work("a", SETTINGS))])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert stop.value.code == 143
+    assert "starts anew" in capsys.readouterr().err
+
+
+def test_the_command_says_what_it_wants_and_what_comes_next(work, capsys):
+    with pytest.raises(SystemExit) as stop:
+        training._main(["--help"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: python -m rejoinder.training FOLDER...")
+    folder = work("a", SETTINGS)
+    training._main([str(folder)])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("training on the CPU, 8%: loss ")
+    assert said[-1] == f"{folder}: trained; `rejoinder train` without --prepare-only makes a model of it"
 
 
 def test_a_folder_of_another_version_is_named(work):
@@ -493,4 +527,4 @@ def test_a_stage_that_was_trained_is_said_to_be(work, capsys):
     folder = work("line", Training(epochs=1))
     train(folder)
     training._main([str(folder)])
-    assert capsys.readouterr().out == f"{folder}: trained already\n"
+    assert capsys.readouterr().out.startswith(f"{folder}: trained already; ")

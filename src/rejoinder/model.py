@@ -113,15 +113,13 @@ def train_model(
     work: Path | None = None,
     prepare_only: bool = False,
     watch: Watch = unwatched,
-    spare: bool = True,
     shared: _Shared | None = None,
 ) -> ModelCard:
     """Train a system and write the model's folder, whole or not at all.
 
     An interrupted training goes on from the folder `work`, by default a hidden one beside `out` that is removed in
-    the end. A folder in which something else was trained is refused, or emptied without `spare`.
+    the end. A folder in which something else was trained, or began to be, is refused.
     """
-    spare = spare and work is not None
     if work is not None and shared is None:
         _expect_apart(work, out)
     system = make_system(given.recipe)
@@ -145,9 +143,8 @@ def train_model(
         questions=given.train[1].questions if isinstance(given.train[1], JudgementTask) else None,
         versions=_versions(),
     )
-    if work is not None and spare:
+    if work is not None:
         clear_folder(work, _WORK_CARD)  # it is emptied for another card: never a folder of something else
-        _spare_trained(work, card)
     with staged_folder(out, mark=CARD, kept="work", later=_LATER) as folder:
         own = work or folder / "work"
         lesson: Any = Lesson(
@@ -160,25 +157,25 @@ def train_model(
         )
         system.check(lesson)
         with alone_in(own, own):
-            notes = [*_doubts(given, card), *_renew_work(own, card)]
-            _learn(given, system, lesson, folder, spare, shared or _Shared(own / _MADE, set()))
+            _renew_work(own, card)
+            _learn(given, system, lesson, folder, shared or _Shared(own / _MADE, set()))
         system.save(folder)
-        card = msgspec.structs.replace(card, notes=(*notes, *system.notes))
+        card = msgspec.structs.replace(card, notes=(*_doubts(given, card), *system.notes))
         write_yaml(folder / CARD, card)
     shutil.rmtree(out / "work", ignore_errors=True)  # not before the model is in its place, whenever this is killed
     return card
 
 
-def _learn(given: Assignment, system: AnySystem, lesson: Any, folder: Path, spare: bool, shared: _Shared) -> None:
+def _learn(given: Assignment, system: AnySystem, lesson: Any, folder: Path, shared: _Shared) -> None:
     """Make the parts and the teacher, and let the system learn; the model that is written has its own parts."""
     given_to_parts = _given_to_parts(given, system)
-    parts = [_made(given_to_parts, source, lesson, spare, shared) for source in system.part_sources()]
+    parts = [_made(given_to_parts, source, lesson, shared) for source in system.part_sources()]
     system.parts = _load_parts(system, parts)  # from where they are, by which what is wrong with one is told
     for number, part in enumerate(parts):
         shutil.copytree(part, folder / _PARTS / str(number))
     teacher = system.teacher_source()
     if teacher is not None:
-        made = _made(given, teacher, lesson, spare, shared)
+        made = _made(given, teacher, lesson, shared)
         lesson = msgspec.structs.replace(lesson, teacher=load_model(made)[1])
     with needed_extra(given.recipe.name):
         system.fit(lesson)
@@ -191,6 +188,14 @@ def _joined(given: Assignment) -> Task:
     if not isinstance(task, JudgementTask) or not isinstance(also, JudgementTask):
         raise UserError("--also is for dialogues to judge")
     return task.join(also)
+
+
+def card_of(folder: Path) -> ModelCard | None:
+    """Return the card of a model, where there is one that can be read."""
+    try:
+        return read_yaml(folder / CARD, ModelCard)
+    except BadInputError:
+        return None
 
 
 def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
@@ -215,16 +220,16 @@ def _given_to_parts(given: Assignment, system: Any) -> Assignment:
     return msgspec.structs.replace(given, dev=(path, listed), drawn=given.drawn or listed is not dev)
 
 
-def _made(given: Assignment, source: str, lesson: Any, spare: bool, shared: _Shared) -> Path:
+def _made(given: Assignment, source: str, lesson: Any, shared: _Shared) -> Path:
     """Return the folder of a trained model: the one that is named, or that of a recipe, which is trained only once."""
     if is_model(source):
         return Path(source)
     recipe = read_recipe(source)
-    made_of = msgspec.json.encode([recipe, read_parts(recipe), teacher_card(make_system(recipe)), given.drawn])
-    name = f"{Path(source).stem}-{hashlib.sha256(made_of).hexdigest()[:8]}"
+    made_of = [recipe, read_parts(recipe), teacher_card(make_system(recipe)), given.drawn, given.seed]
+    name = f"{Path(source).stem}-{hashlib.sha256(msgspec.json.encode(made_of)).hexdigest()[:8]}"
     if name not in shared.made:
         part, work = msgspec.structs.replace(given, recipe=recipe), shared.folder / f"{name}.work"
-        train_model(part, shared.folder / name, work, lesson.prepare_only, lesson.watch, spare, shared)
+        train_model(part, shared.folder / name, work, lesson.prepare_only, lesson.watch, shared)
         shared.made.add(name)
     return shared.folder / name
 
@@ -392,18 +397,20 @@ def _overlap(one: Path, other: Path) -> bool:
     return first == second or first in second.parents or second in first.parents
 
 
-def _spare_trained(work: Path, card: ModelCard) -> None:
-    """Refuse a folder in which something else was trained, to its end or not, perhaps on another machine."""
-    if _is_work_of(work, card):
-        return
+def _spare_trained(work: Path) -> None:
+    """Refuse to empty a folder in which something was trained, to its end or not, perhaps on another machine."""
     if _has_trained(work):
         raise BadInputError(
-            work, "holds what another recipe, seed or task has trained, or began to; name another --work, or remove it"
+            work,
+            "holds what another recipe, seed or task has trained, or began to; remove it to give that up, or name "
+            "another --work or --out",
         )
 
 
 def _has_trained(work: Path) -> bool:
-    return any((path.parent / LEARNER).is_file() for name in _TRAINED for path in work.rglob(name))
+    """Whether something was trained in a folder, besides its parts, which have their own."""
+    found = [path for name in _TRAINED for path in work.rglob(name) if path.relative_to(work).parts[0] != _MADE]
+    return any((path.parent / LEARNER).is_file() for path in found)
 
 
 def _is_work_of(work: Path, card: ModelCard) -> bool:
@@ -416,20 +423,16 @@ def _mark_of(card: ModelCard) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(card, versions={}))
 
 
-def _renew_work(work: Path, card: ModelCard) -> list[str]:
-    """Keep what an interrupted training of the same card left behind; of another, its parts, which have own cards.
-
-    Returns a note where something else was lost.
-    """
+def _renew_work(work: Path, card: ModelCard) -> None:
+    """Keep what an interrupted training of the same card left behind; of another, its parts, which have own cards."""
     if _is_work_of(work, card):
-        return []
-    lost = _has_trained(work)
+        return
+    _spare_trained(work)
     try:
         keep_only(work, _MADE)
         (work / _WORK_CARD).write_bytes(_mark_of(card))
     except OSError as error:
         raise BadInputError(work, f"cannot be written ({error.strerror})") from None
-    return ["what another recipe, seed or task had begun to train here was dropped"] if lost else []
 
 
 def _doubts(given: Assignment, card: ModelCard) -> list[str]:

@@ -97,9 +97,10 @@ def read_parts(recipe: Recipe, above: tuple[Recipe, ...] = ()) -> list[Recipe]:
 
 
 def _read_part(recipe: Recipe, source: str) -> Recipe:
-    if source not in names() and not _is_file(source):
+    if source not in names() and not Path(source).is_file():
         known = _nearest(source, names()) or "; see `rejoinder recipes`"
-        raise UserError(f"{recipe.name}: {source!r} is neither a recipe nor, from here, a model's folder{known}")
+        problem = f"{source!r} is neither a recipe nor, from the folder you are in, a file or a model's folder"
+        raise UserError(f"{recipe.name}: {problem}{known}")
     return read_recipe(source)
 
 

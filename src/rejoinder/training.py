@@ -10,6 +10,7 @@ nor the rest of this package's dependencies, and brought back; `rejoinder train`
 import json
 import math
 import os
+import signal
 import sys
 import time
 from bisect import bisect_right
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -92,8 +94,7 @@ def train(work: Path, watch: Watch = unwatched) -> None:
         how = Training(**described["training"])
     except TypeError as error:
         raise UserError(f"{work / LEARNER}: prepared by another version ({error}); prepare it anew") from None
-    first = os.environ.get("RANK", "0") == "0"  # of those that were launched together
-    with held(work) if first else nullcontext(True) as is_ours:
+    with held(work) if _is_first() else nullcontext(True) as is_ours:
         if not is_ours:
             raise UserError(f"{work}: another process trains it")
         try:
@@ -401,16 +402,20 @@ def _print_progress(title: str, total: int | None) -> Iterator[Advance]:
     yield advance
 
 
+_USAGE = "usage: python -m rejoinder.training FOLDER... (folders that `rejoinder train --prepare-only` names)"
+
+
 def _main(folders: list[str]) -> None:
-    if not folders:
-        usage = "usage: python -m rejoinder.training FOLDER... (folders that `rejoinder train --prepare-only` names)"
-        print(usage, file=sys.stderr)
-        sys.exit(2)
+    if not folders or {"-h", "--help"} & {*folders}:
+        print(_USAGE, file=sys.stdout if folders else sys.stderr)
+        sys.exit(0 if folders else 2)
+    signal.signal(signal.SIGTERM, _stop)  # by which batch systems end what takes too long
     try:
         for folder in folders:
-            if (Path(folder) / WEIGHTS).is_file():
-                print(f"{folder}: trained already")
+            already = " already" if (Path(folder) / WEIGHTS).is_file() else ""
             train(Path(folder), _print_progress)
+            if _is_first():
+                print(f"{folder}: trained{already}; `rejoinder train` without --prepare-only makes a model of it")
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
             sys.stdout.flush()
@@ -418,9 +423,20 @@ def _main(folders: list[str]) -> None:
     except (UserError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        saved = any((Path(folder) / name).is_file() for folder in folders for name in (CHECKPOINT, WEIGHTS))
+        how = "goes on from the last checkpoint" if saved else "starts anew: nothing was saved yet"
+        print(f"interrupted; the same command {how}", file=sys.stderr)
+        sys.exit(143 if stop.args == (signal.SIGTERM,) else 130)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
+
+
+def _is_first() -> bool:
+    """Whether this is the first of the processes that were launched together, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 if __name__ == "__main__":

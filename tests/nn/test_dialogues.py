@@ -41,8 +41,27 @@ def test_stretches_hold_as_many_options_as_there_is_room_for_and_never_none() ->
     settings = RankingSettings()
     arrays = _arrays([[10], [12], [13], [16]], [[], [0, 1, 2], [2, 3]])
     dialogues = Options(arrays, "dev", settings, torch.device("cpu"))
-    assert list(dialogues._stretches(2)) == [(0, 2), (2, 3)]
-    assert list(dialogues._stretches(4)) == [(0, 3)]
+    lists, _ = dialogues._distinct
+    assert list(lists.stretches(2)) == [(0, 2), (2, 3)]
+    assert list(lists.stretches(4)) == [(0, 3)]
+
+
+@pytest.mark.parametrize("match", ["dot", "bilinear", "poly", "late", "memory", "esim", "cross"])
+def test_what_reads_alike_scores_alike_wherever_it_stands(match: str) -> None:
+    torch.manual_seed(0)
+    encoder = EncoderSettings(kind="lstm", embedding=32, hidden=32)
+    settings = RankingSettings(network=MatchSettings(encoder=encoder, match=match, reply=2))
+    network = make_matcher(settings.network, settings.special, 20, Path("nowhere")).eval()
+    texts = [[10, 11, place % 20] for place in range(60)] + [[], [12, 13]]  # of three tokens two are read
+    lists = [[*range(21)], [61, *range(21, 50), 60], [61, 0, 61]]
+    dialogues = Options(_arrays(texts, lists), "dev", settings, torch.device("cpu"))
+    told: list[int] = []
+    first, second, third = dialogues.scores(network, told.append).split([21, 31, 3])
+    assert sum(told) == 55
+    assert len(first.unique()) == 1
+    assert len(second[1:30].unique()) == 1
+    assert len(second.unique()) == 3
+    assert third[0] == third[2] != third[1]
 
 
 def test_of_a_long_context_the_last_tokens_are_read_and_of_a_long_reply_the_first() -> None:

@@ -239,8 +239,8 @@ def test_few_replies_are_held_at_once(monkeypatch):
     assert len(set(at_once.tolist())) == 12
     monkeypatch.setattr("rejoinder.nn.dialogues._ROOM", 4 * network.reply_size)
     torch.testing.assert_close(dialogues.scores(network), at_once)
-    assert list(dialogues._stretches(4)) == [(0, 2), (2, 4)]
-    assert list(dialogues._stretches(1)) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert list(dialogues._distinct[0].stretches(4)) == [(0, 2), (2, 4)]
+    assert list(dialogues._distinct[0].stretches(1)) == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 def test_unknown_words_differ_by_their_characters():

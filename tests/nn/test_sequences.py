@@ -81,6 +81,19 @@ def test_turns_that_no_token_is_read_of_make_no_difference():
             assert torch.equal(first, second)
 
 
+def test_sequences_that_begin_alike_are_found():
+    rng = np.random.default_rng(0)
+    texts = [tuple(rng.integers(0, 3, rng.integers(0, 6)).tolist()) for _ in range(500)]
+    ends = np.cumsum([0, *map(len, texts)])
+    sequences = Sequences(np.array([token for text in texts for token in text]), ends, torch.device("cpu"))
+    rows = rng.permutation(500)[:300]
+    for limit in (1, 3, 9):
+        first: dict[tuple[int, ...], int] = {}
+        expected = [first.setdefault(texts[row][:limit], place) for place, row in enumerate(rows)]
+        assert sequences.first_alike(rows, limit).tolist() == expected
+    assert not len(sequences.first_alike(rows[:0], 3))
+
+
 def test_batches_hold_every_row_once_and_similar_lengths():
     lengths = np.random.default_rng(0).integers(1, 200, 1000)
     batches = bucketed(np.arange(1000), lengths, 16, np.random.default_rng(1))

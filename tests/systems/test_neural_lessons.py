@@ -1,6 +1,7 @@
 """Lessons that a neural ranker cannot learn from, and work that another one must not lose."""
 
 import json
+import shutil
 
 import pytest
 
@@ -48,8 +49,10 @@ def test_a_training_that_was_interrupted_is_not_lost_to_another_recipe(tasks, tm
     assert "has trained, or began to" in complaint(trained, tasks, other, out, work=work)
     assert (work / "stage_1" / "checkpoint.pt").is_file()
     interrupted(tasks, recipe("dot"), out)
-    card = trained(tasks, other, out)  # beside the model, where nobody asked for it to be kept
-    assert card.notes == ("what another recipe, seed or task had begun to train here was dropped",)
+    told = complaint(trained, tasks, other, out)  # beside the model, where nobody named it
+    assert told.startswith(".model.part/work: holds what another recipe, seed or task has trained, or began to; ")
+    shutil.rmtree(tmp_path / ".model.part")
+    assert not trained(tasks, other, out).notes
 
 
 @pytest.mark.parametrize("system", ["ensemble", "abstain"])

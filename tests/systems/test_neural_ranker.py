@@ -260,7 +260,8 @@ def test_weights_that_were_trained_are_not_lost_to_another_recipe(tasks, tmp_pat
     before = (work / "stage_1" / "weights.safetensors").read_bytes()
     told = complaint(trained, tasks, recipe("dot"), tmp_path / "other", work=work)
     assert told == (
-        "work: holds what another recipe, seed or task has trained, or began to; name another --work, or remove it"
+        "work: holds what another recipe, seed or task has trained, or began to; remove it to give that up, or name "
+        "another --work or --out"
     )
     assert (work / "stage_1" / "weights.safetensors").read_bytes() == before
 

@@ -75,7 +75,7 @@ def train(
     command without --prepare-only.
     """
     from rejoinder.files import BadInputError
-    from rejoinder.model import Assignment, train_model
+    from rejoinder.model import Assignment, card_of, train_model
     from rejoinder.recipe import make_system, read_parts, read_recipe
     from rejoinder.report.learning import draw_curves
     from rejoinder.report.terminal import progress
@@ -99,6 +99,7 @@ def train(
         lesson, check = (task, read), None if dev is None else (dev, checked[0])
         more = None if also is None else (also, load_task(also))
     given = Assignment(recipe=found, train=lesson, also=more, dev=check, pool=pool, seed=seed)
+    before = card_of(out)
     try:
         with resumable():
             card = train_model(given, out, work, prepare_only, progress)
@@ -106,6 +107,8 @@ def train(
         typer.echo(f"prepared: train it by `python -m rejoinder.training {prepared}`")
         return
     typer.echo(f"{card.recipe.name}: trained on {counted(card.train.examples, 'example')}, written to {out}")
+    if before is not None and before.recipe.name != card.recipe.name:
+        typer.echo(f"note: it took the place of a model of {before.recipe.name}")
     curves, without = draw_curves(out)
     for note in (*card.notes, *without):
         typer.echo(f"note: {note}")

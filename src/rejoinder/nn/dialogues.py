@@ -8,7 +8,8 @@ Arrays of a data folder: every utterance once (`tokens`, `offsets`); for `train`
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -158,31 +159,50 @@ class Options(Dialogues):
 
     @torch.no_grad()
     def scores(self, network: nn.Module, advance: Step = unheard) -> Tensor:
-        """Score all options of all contexts, one after the other."""
+        """Score all options of all contexts, one after the other; those of which the same is read score the same."""
         network.eval()
-        if not len(self.options):
+        lists, place = self._distinct
+        advance(len(place) - len(lists.options))
+        if not len(place):
             return torch.zeros(0, device=self.device)
         if isinstance(network, Towers):
-            return self._score_apart(network, advance)
+            return self._score_apart(network, lists, advance)[place]
         if isinstance(network, Esim):
-            return self._score_lists(network, advance)
-        sizes = np.diff(self.option_bounds)
+            return self._score_lists(network, lists, advance)[place]
+        return self._score_pairs(network, lists, advance)[place]
+
+    @cached_property
+    def _distinct(self) -> tuple["_Lists", Tensor]:
+        """Return each example's options without those of which another one says as much, and where each is scored.
+
+        Otherwise rounding, which goes by their places, would tell them apart.
+        """
+        texts, number = np.unique(self.options.cpu().numpy(), return_inverse=True)
+        alike = self.utterances.first_alike(texts, self.settings.network.reply)
+        row = np.repeat(np.arange(len(self)), np.diff(self.option_bounds))
+        pairs, place = np.unique(row * len(texts) + alike[number], return_inverse=True)
+        bounds = np.searchsorted(pairs, np.arange(len(self) + 1) * len(texts))
+        distinct = texts[pairs % len(texts)] if len(texts) else texts
+        return _Lists(torch.as_tensor(distinct).to(self.device), bounds), torch.as_tensor(place).to(self.device)
+
+    def _score_pairs(self, network: nn.Module, lists: "_Lists", advance: Step) -> Tensor:
+        sizes = np.diff(lists.bounds)
         context = torch.as_tensor(np.repeat(np.arange(len(sizes)), sizes)).to(self.device)
-        lengths = self.context.lengths[context] + self.utterances.lengths[self.options]
+        lengths = self.context.lengths[context] + self.utterances.lengths[lists.options]
         order = lengths.argsort()
         scores = torch.zeros(len(context), device=self.device)
         for rows in order.split(_PAIRS if self.device.type == "cuda" else 8):  # on a CPU less padding counts for more
-            scores[rows] = network(self.contexts(context[rows]), self.replies(self.options[rows])).float()
+            scores[rows] = network(self.contexts(context[rows]), self.replies(lists.options[rows])).float()
             advance(len(rows))
         return scores
 
-    def _score_apart(self, network: Towers, advance: Step) -> Tensor:
+    def _score_apart(self, network: Towers, lists: "_Lists", advance: Step) -> Tensor:
         parts = []
-        for first, end in self._stretches(max(1, _ROOM // network.reply_size)):
-            own = slice(self.option_bounds[first], self.option_bounds[end])
-            distinct, places = self.options[own].unique(return_inverse=True)
+        for first, end in lists.stretches(max(1, _ROOM // network.reply_size)):
+            own = slice(lists.bounds[first], lists.bounds[end])
+            distinct, places = lists.options[own].unique(return_inverse=True)
             replies = encode_replies(network, self, distinct)
-            bounds = self.option_bounds[first : end + 1] - self.option_bounds[first]
+            bounds = lists.bounds[first : end + 1] - lists.bounds[first]
             for start in range(first, end, 64):
                 rows = torch.arange(start, min(start + 64, end), device=self.device)
                 contexts = network.contexts(self.contexts(rows))
@@ -192,30 +212,16 @@ class Options(Dialogues):
                     advance(len(few))
         return torch.cat(parts)
 
-    def _score_lists(self, network: Esim, advance: Step) -> Tensor:
+    def _score_lists(self, network: Esim, lists: "_Lists", advance: Step) -> Tensor:
         """Score the options of one context after those of another, so that each context is encoded once."""
-        parts = [torch.zeros(0, device=self.device)]
+        parts = []
         for row in range(len(self)):
-            own = self.options[self.option_bounds[row] : self.option_bounds[row + 1]]
+            own = lists.options[lists.bounds[row] : lists.bounds[row + 1]]
             context = self.contexts(torch.tensor([row], device=self.device))
-            for first in range(0, len(own), _PAIRS):
-                few = own[first : first + _PAIRS]
+            for few in own.split(_PAIRS) if len(own) else ():
                 parts.append(network(context, self.replies(few)).float())
                 advance(len(few))
         return torch.cat(parts)
-
-    def _stretches(self, room: int) -> Iterator[tuple[int, int]]:
-        """Divide examples into stretches whose different options number no more than `room`, or one example's do."""
-        options, first = self.options.cpu().numpy(), 0
-        seen: set[int] = set()
-        for row in range(len(self)):
-            own = set(options[self.option_bounds[row] : self.option_bounds[row + 1]].tolist())
-            if seen and len(seen) + len(own - seen) > room:
-                yield first, row
-                first, seen = row, set()
-            seen |= own
-        if first < len(self):
-            yield first, len(self)
 
     def mean_reciprocal_rank(self, network: nn.Module) -> float:
         """Return MRR; of tied options the one listed first counts as better."""
@@ -230,6 +236,26 @@ class Options(Dialogues):
             if len(right):
                 found.append(1 / (1 + int(hits[0])) if len(hits) else 0.0)
         return float(np.mean(found)) if found else 0.0
+
+
+class _Lists(NamedTuple):
+    """Options, one example's after another's."""
+
+    options: Tensor
+    bounds: Ints
+
+    def stretches(self, room: int) -> Iterator[tuple[int, int]]:
+        """Divide examples into stretches whose different options number no more than `room`, or one example's do."""
+        options, first, end = self.options.cpu().numpy(), 0, len(self.bounds) - 1
+        seen: set[int] = set()
+        for row in range(end):
+            own = set(options[self.bounds[row] : self.bounds[row + 1]].tolist())
+            if seen and len(seen) + len(own - seen) > room:
+                yield first, row
+                first, seen = row, set()
+            seen |= own
+        if first < end:
+            yield first, end
 
 
 def encode_replies(network: Towers, dialogues: Dialogues, utterances: Tensor, advance: Step = unheard) -> Tensor:

@@ -38,6 +38,23 @@ class Sequences:
         """Return how many tokens each sequence has."""
         return self.offsets.diff()
 
+    def first_alike(self, rows: Ints, limit: int) -> Ints:
+        """Return for each of some sequences which of these is the first that begins as it does, up to `limit` tokens.
+
+        What it is known by is the sum of its tokens, each times an odd number of its place, modulo 2 to the 64th.
+        """
+        tokens, offsets = self.tokens.cpu().numpy(), self.offsets.cpu().numpy()
+        starts = offsets[rows]
+        sizes = np.minimum(offsets[rows + 1] - starts, limit)
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        place = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+        factors = np.random.default_rng(0).integers(2**63, size=int(sizes.max(initial=0)), dtype=np.uint64) * 2 + 1
+        sums = np.cumsum((tokens[np.repeat(starts, sizes) + place].astype(np.uint64) + 1) * factors[place])
+        known = np.diff(np.concatenate([np.zeros(1, np.uint64), sums])[ends])
+        _, first, again = np.unique(known, return_index=True, return_inverse=True)
+        found: Ints = first[again]
+        return found
+
     def padded(self, rows: Tensor, limit: int, special: Special, from_end: bool = False) -> tuple[Tensor, Tensor]:
         """Return (tokens, mask) of some sequences, each cut to its first `limit` tokens, or its last."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]

@@ -11,6 +11,8 @@ from rejoinder.prepared import HISTORY
 from rejoinder.records import read_json
 from rejoinder.report.plots import BEST, INK, styled, to_svg
 
+_CURVE = "curve.svg"
+
 
 class Check(msgspec.Struct, frozen=True):
     """What a history says of one check."""
@@ -21,19 +23,21 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def draw_curves(folder: Path) -> tuple[list[Path], list[str]]:
-    """Draw a `curve.svg` beside every history of a model's folder; a model without networks has none.
+    """Draw a curve beside every history that has none yet of a model's folder; a model without networks has none.
 
     Returns what was drawn, and what is wrong with histories that tell of no curve: the model is none the worse for it.
     """
     drawn, notes = [], []
     for path in sorted(folder.rglob(HISTORY)):
+        if path.with_name(_CURVE).exists():
+            continue  # of a part that was trained before
         try:
             history = read_json(path, list[Check])
         except BadInputError as error:
             notes.append(f"{error}; the model is whole, but has no curve")
             continue
         if len(history) > 1:
-            drawn.append(path.with_name("curve.svg"))
+            drawn.append(path.with_name(_CURVE))
             with write_atomically(drawn[-1]) as file:
                 file.write(to_svg(learning_chart(history)).encode())
     return drawn, notes

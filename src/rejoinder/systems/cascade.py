@@ -178,7 +178,10 @@ class Cascade(SelectionSystem):
         """
         table = _table(task, pairs)
         if correct is not None:
-            self.weights = learn_order(features, pairs.example, is_correct(table, correct))
+            right = is_correct(table, correct)
+            if not right.any():
+                raise UserError("the search finds no right option of dev: set `found` higher, or name another encoder")
+            self.weights = learn_order(features, pairs.example, right)
         ranked = with_shares(table, features @ self.weights)
         rows, known = np.arange(len(table)), features
         for number, (name, count) in enumerate(self.settings.rankers.items()):

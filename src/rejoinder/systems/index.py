@@ -33,7 +33,7 @@ _OPTIONS = {"id": pl.String, "text": pl.String}
 _ARRAYS = ("vectors", "codes", "words", "starts", "rows", "weights")
 _MOST_SEGMENTS = 16
 _ANEW = "the index is damaged: train the model anew"
-_LOPSIDED, _UNEVEN = 0.25, 0.1
+_LOPSIDED, _UNEVEN = 0.15, 0.1
 """How far from a half, in the mean of components, the share of positive ones may be, and how different the lengths."""
 RESCORED = 2048
 """Options whose vectors are compared exactly, after a look at the signs alone."""
@@ -119,22 +119,12 @@ class Segment(msgspec.Struct, frozen=True):
         weights = np.concatenate([self.weights[span] for span in spans]) * np.repeat(context.data[known], sizes)
         return np.bincount(rows, weights, minlength=self.options.height).astype(np.float32)
 
-    def near(self, code: NDArray[np.uint64], removed: Rows, count: int) -> Rows:
-        """Return the options whose signs differ least from a code's; of those that differ as much, the first.
-
-        Where signs tell little, all options are returned.
-        """
-        if self.lopsided:
-            return np.delete(np.arange(self.options.height), removed)
-        differing = np.zeros(self.options.height, dtype=np.uint16)
+    def differences(self, code: NDArray[np.uint64]) -> NDArray[np.int16]:
+        """Return by how many signs options differ from a code."""
+        differing = np.zeros(self.options.height, dtype=np.int16)
         for held, asked in zip(self.codes, code, strict=True):
             differing += np.bitwise_count(held ^ asked)
-        most = 64 * len(self.codes)
-        differing[removed] = most + 1
-        reached = np.cumsum(np.bincount(differing, minlength=most + 2)[: most + 1])
-        limit = np.searchsorted(reached[:-1], count)
-        nearer, even = np.flatnonzero(differing < limit), np.flatnonzero(differing == limit)
-        return np.sort(np.append(nearer, even[: count - len(nearer)]))
+        return differing
 
 
 class _Entry(msgspec.Struct):
@@ -264,19 +254,26 @@ class Index:
     def nearest(self, vector: Floats, count: int, rescored: int = RESCORED, place: Rows | None = None) -> Rows:
         """Return the rows with the largest products with a vector: those of like signs are compared exactly.
 
-        At least ten times as many are compared as are asked for, or signs would decide.
+        At least ten times as many are compared as are asked for, or signs would decide; where signs tell little, all.
         Of equal ones those of the least place, by row, come first; without places, the first rows.
         """
         self._check_width(len(vector))
-        code = _codes(vector[None])[:, 0]
-        rows = np.concatenate(
-            [np.zeros(0, dtype=np.intp)]
-            + [
-                first + segment.near(code, entry.removed, max(rescored, 10 * count))
-                for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True)
-            ]
-        )
+        rows = self._alike(vector, max(rescored, 10 * count), place)
         return rows[first_best(self.products(vector, rows), rows if place is None else place[rows], count)]
+
+    def _alike(self, vector: Floats, count: int, place: Rows | None) -> Rows:
+        """Return so many rows whose signs differ least from a vector's, and all of segments where signs tell little."""
+        code = _codes(vector[None])[:, 0]
+        every, looked, differing = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.int16)
+        for first, segment, entry in zip(self._firsts(), self.segments, self.list.segments, strict=True):
+            kept = np.delete(np.arange(segment.options.height), entry.removed)
+            if segment.lopsided:
+                every = np.append(every, first + kept)
+            else:
+                looked = np.append(looked, first + kept)
+                differing = np.append(differing, segment.differences(code)[kept])
+        least = first_best(-differing, looked if place is None else place[looked], count)
+        return np.append(every, looked[least])
 
     def products(self, vector: Floats, rows: Rows) -> Floats:
         """Return the products of a vector with those of some rows."""

@@ -281,14 +281,14 @@ class NeuralRanker(SelectionSystem):
         pool = task.options.select("id", "text").head(max(size for _, size in pools(task)))
         bare = msgspec.structs.replace(task, examples=_unanswered(task.examples), options=pool)
         dialogues = Dialogues(self._arrays(bare, texts), "dev", self.described, self.device)
-        replies = torch.as_tensor(texts.rows(pool["text"])).long().to(self.device)
-        vectors = self._encode_replies(dialogues, replies, watch)
+        rows, place = np.unique(texts.rows(pool["text"]), return_inverse=True)  # of one text there is one vector
+        vectors = self._encode_replies(dialogues, rows, watch)
         parts, scores = [], []
         for examples, size in pools(task):
             with watch("ranking", len(examples)) as advance, torch.no_grad(), swift(self.network, self.device):
                 for rows, contexts in self._encoded(dialogues, examples):
-                    compared = [self._towers().compare(contexts, few) for few in torch.split(vectors[:size], _COMPARED)]
-                    found = torch.cat(compared, dim=1).double().cpu().numpy()
+                    compared = [self._towers().compare(contexts, few) for few in torch.split(vectors, _COMPARED)]
+                    found = torch.cat(compared, dim=1).double().cpu().numpy()[:, place[:size]]
                     columns = best_columns(found, KEPT)
                     parts.append(Pairs(np.repeat(rows, columns.shape[1]), columns.ravel()))
                     scores.append(np.take_along_axis(found, columns, axis=1).ravel())
@@ -309,14 +309,16 @@ class NeuralRanker(SelectionSystem):
     def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> NDArray[np.float32]:
         """Return a vector for each reply."""
         known = Utterances()
-        rows = torch.as_tensor(known.rows(texts)).long().to(self.device)
+        rows = known.rows(texts)
         nothing = SelectionTask(pl.DataFrame(schema=EXAMPLE_SCHEMA), pl.DataFrame(schema=OPTION_SCHEMA))
         dialogues = Dialogues(self._arrays(nothing, known), "dev", self.described, self.device)
-        return self._encode_replies(dialogues, rows, watch).cpu().numpy()
+        vectors = self._encode_replies(dialogues, np.arange(len(known.numbers)), watch).cpu().numpy()
+        return vectors if len(vectors) == len(rows) else vectors[rows]
 
-    def _encode_replies(self, dialogues: Dialogues, rows: Tensor, watch: Watch) -> Tensor:
+    def _encode_replies(self, dialogues: Dialogues, rows: NDArray[np.integer[Any]], watch: Watch) -> Tensor:
+        asked = torch.as_tensor(rows).long().to(self.device)
         with watch("encoding replies", len(rows)) as advance, torch.no_grad(), swift(self.network, self.device):
-            return encode_replies(self._towers(), dialogues, rows, advance)
+            return encode_replies(self._towers(), dialogues, asked, advance)
 
     def _arrays(self, task: SelectionTask, texts: Utterances) -> dict[str, Any]:
         arrays = task_arrays("dev", task, texts)

@@ -163,16 +163,15 @@ def rank_by_products(
     if _is_sparse(contexts):
         contexts, options = same_columns(contexts, options)
     parts: list[Pairs] = []
-    scores: list[Floats] = []
     with watch("ranking", sum(len(examples) for examples, _ in pools(task))) as advance:
         for examples, size in pools(task):
             for block, products in _blocks(contexts, options[:size], examples):
                 columns = np.sort(best_columns(products, KEPT), axis=1)
                 parts.append(Pairs(np.repeat(block, columns.shape[1]), columns.ravel()))
-                scores.append(np.take_along_axis(products, columns, axis=1).ravel())
                 advance(len(block))
     parts.append(offered(task))
-    scores.append(pair_products(contexts, options, parts[-1]))
+    # pair by pair: what products of whole blocks round off goes by the place of an option
+    scores = [pair_products(contexts, options, pairs) for pairs in parts]
     return to_run(task, name, join_pairs(parts), np.concatenate(scores))
 
 

@@ -13,6 +13,7 @@ from rejoinder.errors import UserError, expect_least
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.systems.ranking import rank_by_products
 from rejoinder.systems.system import SelectionSystem, existing
+from rejoinder.systems.turns import number_texts
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.watch import Watch, unwatched
 
@@ -96,15 +97,16 @@ class SentenceEncoder(SelectionSystem):
         from rejoinder.nn.encoders import swift_encoder
 
         self._open()
-        tokens = self._tokens(texts, cut)
+        distinct, place = number_texts(texts)  # of one text there is one vector, whatever stands beside it
+        tokens = self._tokens(distinct, cut)
         order = np.argsort([len(numbers) for numbers in tokens], kind="stable")
-        found = np.empty((len(texts), self._model.config.hidden_size), dtype=np.float32)
-        with watch("encoding", len(texts)) as advance, torch.inference_mode(), swift_encoder(self._model.device):
+        found = np.empty((len(distinct), self._model.config.hidden_size), dtype=np.float32)
+        with watch("encoding", len(distinct)) as advance, torch.inference_mode(), swift_encoder(self._model.device):
             for start in range(0, len(order), self.settings.batch):
                 rows = order[start : start + self.settings.batch]
                 found[rows] = self._encode_batch([tokens[row] for row in rows])
                 advance(len(rows))
-        return found
+        return found if len(distinct) == len(texts) else found[place]
 
     def _tokens(self, texts: Sequence[str], cut: str) -> list[NDArray[np.int32]]:
         """Return each text's tokens, too many of them cut off at one end, between the two marks of the encoder."""

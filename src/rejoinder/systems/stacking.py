@@ -102,14 +102,17 @@ def fuse_scores(runs: Sequence[SelectionRun], scales: Sequence[float] | None = N
     Without scales, those of the runs themselves are taken.
     """
     table = align(runs, [scale_of(run) for run in runs] if scales is None else scales)
-    standard = [
-        pl.when(column.min().over("example") < column.max().over("example"))  # of equals rounding alone would differ
-        .then((column - column.mean().over("example")) / column.std().over("example"))
-        .otherwise(0.0)
-        for column in (pl.col(f"score_{number}") for number in range(len(runs)))
-    ]
+    standard = [_standardised(pl.col(f"score_{number}")) for number in range(len(runs))]
     mean = table.select(pl.mean_horizontal(standard)).to_series().to_numpy()
     return _sorted("scores", with_shares(table, mean))
+
+
+def _standardised(column: pl.Expr) -> pl.Expr:
+    """Return each example's scores with mean 0 and spread 1; equal ones are 0, which rounding alone would part."""
+    least, most = column.min().over("example"), column.max().over("example")
+    shares = (column - least) / (most - least)  # whose squares are never too small for a float
+    standard = (shares - shares.mean().over("example")) / shares.std().over("example")
+    return pl.when((least < most) & standard.is_finite()).then(standard).otherwise(0.0)
 
 
 def features(table: pl.DataFrame, runs: int) -> Floats:
