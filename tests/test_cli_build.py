@@ -222,6 +222,58 @@ def test_chats_are_imported_and_masked(cli, save, tmp_path):
     assert load_judgement_task(tmp_path / "chats").dialogues == task.dialogues
 
 
+@pytest.fixture
+def support_chats(save):
+    """Write the sample's dialogues as a team would have them, the newest first."""
+    rows = ["id,who,what,when"]
+    for number, dialogue in enumerate(helpdesk.dialogues(60, seed=5)):
+        for turn in dialogue.turns:
+            for post in turn.utterances:
+                who = "Jo" if turn.sender == "customer" else "Ann (agent)"
+                text = post.replace('"', "'")
+                rows.append(f'{number},{who},"{text} Mail jo@example.org.",{1_700_000_000 - 3600 * number}')
+    return save("chats.csv", "\n".join(rows) + "\n")
+
+
+def test_from_chats_to_suggested_replies(cli, save, support_chats, tmp_path):
+    out = tmp_path / "tasks"
+    code, _, err = cli("build", "chats", support_chats, *NAMED, "--out", out)
+    assert (code, err.count("\n"), "take more dialogues, or --candidates" in err) == (2, 1, True)
+    assert not out.exists()
+    code, told, err = cli("build", "chats", support_chats, *NAMED, "--mask", "--candidates", 5, "--out", out)
+    assert code == 0, err
+    assert "| dialogues | 60 |" in told
+    assert "note: split by time" in err
+    pool, test = (load_selection_task(out / part).options["text"] for part in ("subtask_2/test", "subtask_1/test"))
+    assert all("[email]" in text and "@" not in text for text in pool)
+    newest = [dialogue.turns for dialogue in list(helpdesk.dialogues(60, seed=5))[:6]]
+    said = {turn.utterances[0] for turns in newest for turn in turns if turn.sender == "helpdesk"}
+    assert all(any(text.startswith(first) for first in said) for text in test)
+    assert read_card(out / "subtask_4/dev").sources.keys() == {"chats.csv"}
+
+    model = tmp_path / "bm25.model"
+    assert cli("train", "bm25", "--task", out / "subtask_1", "--out", model)[0] == 0
+    assert cli("predict", model, "--task", out / "subtask_1/test", "--out", tmp_path / "run.json")[0] == 0
+    assert cli("score", out / "subtask_1/test", tmp_path / "run.json", "--trials", 100)[0] == 0
+    assert cli("export", out / "subtask_2/test", "--out", tmp_path / "official")[0] == 0
+    asked = [{"example-id": "new", "messages-so-far": [{"speaker": "customer", "utterance": "I paid twice"}]}]
+    replies = tmp_path / "official/chats_subtask_2_candidates.txt"
+    question = ("--task", save("question.json", asked), "--pool", replies, "--out", tmp_path / "answer.json")
+    assert cli("predict", model, *question)[0] == 0
+    best = json.loads((tmp_path / "answer.json").read_text())[0]["candidate-ranking"][0]["candidate-id"]
+    assert dict(line.split("\t") for line in replies.read_text().splitlines())[best] in set(pool)
+
+
+def test_who_helps_has_to_be_known(cli, support_chats, tmp_path):
+    named = NAMED[: NAMED.index("--customer")]
+    code, _, err = cli("build", "chats", support_chats, *named, "--out", tmp_path / "tasks")
+    assert (code, "'Jo' is neither known as a customer nor as the helpdesk" in err) == (2, True)
+    assert cli("build", "chats", support_chats, *NAMED, "--candidates", 5, "--out", tmp_path / "tasks")[0] == 0
+    lists = tmp_path / "tasks/subtask_1/test"
+    code, _, err = cli("build", "chats", lists, "--out", tmp_path / "more")
+    assert (code, err) == (2, f"error: {lists}: holds no dialogues between a customer and a helpdesk\n")
+
+
 def test_too_few_days_and_links_that_are_not_there_are_told_before_the_work(cli, tmp_path):
     for day in (1, 2, 3):
         (tmp_path / f"2013-01-0{day}.txt").write_text("[10:00] <ann> hello?\n")

@@ -5,10 +5,10 @@ import sys
 
 import typer
 
-from rejoinder.cli import board, build, evaluate, films, judge, learn, runs, sample
+from rejoinder.cli import board, build, chats, evaluate, films, judge, learn, runs, sample
 from rejoinder.cli.app import app
 
-__all__ = ["app", "board", "build", "evaluate", "films", "judge", "learn", "main", "runs", "sample"]
+__all__ = ["app", "board", "build", "chats", "evaluate", "films", "judge", "learn", "main", "runs", "sample"]
 
 
 def main() -> None:

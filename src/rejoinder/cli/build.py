@@ -114,7 +114,7 @@ def ubuntu(
             gathered = gather(found, _linker(model, links, stage / "links"), pool_size, seed, advance, turns)
         with progress("building subtasks", 9) as advance:
             description = write_ubuntu(stage, gathered, plan, pages, advance)
-    _tell(description, out)
+    tell(description, out)
 
 
 def _knowledge(source: str | None) -> "pl.DataFrame | None":
@@ -194,10 +194,11 @@ def advising(
     plan = AdvisingPlan(seed=seed, train_size=train_size, candidates=candidates, hard=negatives == "hard")
     with staged_folder(out, mark="description.json", kept="") as stage, progress("building subtasks", 4) as advance:
         description = write_advising(stage, records, known, plan, advance)
-    _tell(description, out)
+    tell(description, out)
 
 
-def _tell(description: "Description", out: Path) -> None:
+def tell(description: "Description", out: Path) -> None:
+    """Print what was built, and what is to be noted of it."""
     for note in description.notes:
         typer.echo(f"note: {note}", err=True)
     typer.echo((out / "description.md").read_text("utf-8"))

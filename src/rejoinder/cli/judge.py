@@ -7,38 +7,24 @@ import typer
 
 from rejoinder.cli.app import Csv, Latex, Markdown, app, chosen_style
 from rejoinder.cli.build import Out, importing
+from rejoinder.cli.chats import (
+    Conversation,
+    Customers,
+    Helpdesks,
+    Mask,
+    Speaker,
+    Text,
+    Time,
+    columns_of,
+    read_chats,
+    roles_of,
+)
 from rejoinder.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rejoinder.corpora.helpdesk import Columns, Roles
-    from rejoinder.dialogue import Dialogue
     from rejoinder.judging import Judgements
     from rejoinder.model import ModelCard
     from rejoinder.systems.system import JudgementSystem
-
-Conversation = Annotated[str, typer.Option("--conversation", help="Column with the conversation's id.")]
-Speaker = Annotated[str, typer.Option("--speaker", help="Column with the speaker.")]
-Text = Annotated[str, typer.Option("--text", help="Column with the text.")]
-Time = Annotated[
-    str, typer.Option("--time", help="Column with the time (ISO 8601, or seconds since 1970); may be missing.")
-]
-Customers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--customer",
-        metavar="NAME",
-        help="A speaker who is a customer (repeatable). Without --helpdesk, all others are not.",
-    ),
-]
-Helpdesks = Annotated[
-    list[str] | None,
-    typer.Option("--helpdesk", metavar="NAME", help="A speaker who is the helpdesk (repeatable); likewise."),
-]
-Mask = Annotated[
-    bool, typer.Option("--mask", help="Replace what looks like personal data: addresses, phone and card numbers, ...")
-]
 
 
 @importing.command(
@@ -72,7 +58,7 @@ def import_helpdesk(
     from rejoinder.tasks.judgement_folder import save_judgement_task
 
     asked = QUESTIONS if questions is None else read_questions(questions)
-    columns, roles = _columns(conversation, speaker, text, time), _roles(customer, helpdesk)
+    columns, roles = columns_of(conversation, speaker, text, time), roles_of(customer, helpdesk)
     with progress(f"reading {chats.name}", None):
         dialogues = read_dialogues(chats, columns, roles, masked if mask else str)
         task = make_task(dialogues, votes, asked)
@@ -85,18 +71,6 @@ def import_helpdesk(
     if left:
         typer.echo(f"note: left out {counted(left, 'dialogue')} on which nobody voted", err=True)
     typer.echo(f"{counted(len(task.dialogues), 'dialogue')} in {out}", err=True)
-
-
-def _columns(conversation: str, speaker: str, text: str, time: str) -> "Columns":
-    from rejoinder.corpora.helpdesk import Columns
-
-    return Columns(conversation, speaker, text, time)
-
-
-def _roles(customers: list[str] | None, helpdesks: list[str] | None) -> "Roles":
-    from rejoinder.corpora.helpdesk import Roles
-
-    return Roles(frozenset(customers or ()), frozenset(helpdesks or ()))
 
 
 @importing.command("dbdc3", epilog="Example: rejoinder import dbdc3 dbdc3/IRIS_100 dbdc3/CIC_115 --out breakdowns")
@@ -194,7 +168,7 @@ def judge(
         spare_inputs(report, chats, model, out)
     if not isinstance(system, JudgementSystem):
         raise UserError(f"{model}: {card.recipe.name} ranks options; expected a model that judges dialogues")
-    dialogues = _read_chats(chats, _columns(conversation, speaker, text, time), _roles(customer, helpdesk), mask)
+    dialogues = read_chats(chats, columns_of(conversation, speaker, text, time), roles_of(customer, helpdesk), mask)
     found = judge_all(system, dialogues, progress)
     write_judgements(out, found)
     if not found.scales:
@@ -203,30 +177,6 @@ def judge(
     if report is not None:
         _write_report(report, chats.name, found, card, system, worst)
         typer.echo(f"report: {report}", err=True)
-
-
-def _read_chats(path: Path, columns: "Columns", roles: "Roles", mask: bool) -> "Sequence[Dialogue]":
-    from rejoinder.corpora.helpdesk import read_dialogues
-    from rejoinder.corpora.masking import mask as masked
-    from rejoinder.dialogue import Dialogue, Turn
-    from rejoinder.files import BadInputError
-    from rejoinder.formats import first_keys
-    from rejoinder.tasks.judgement import JudgementTask
-    from rejoinder.tasks.load import load_task
-
-    if not path.is_dir() and "turns" not in first_keys(path):
-        return read_dialogues(path, columns, roles, masked if mask else str)
-    if roles.customers or roles.helpdesks:
-        raise BadInputError(path, "says itself who is who; --customer and --helpdesk are for posts")
-    task = load_task(path)
-    if not isinstance(task, JudgementTask):
-        raise BadInputError(path, "holds no dialogues to judge")
-    if not mask:
-        return task.dialogues
-    return [
-        Dialogue(d.id, tuple(Turn(turn.speaker, tuple(map(masked, turn.posts))) for turn in d.turns), d.time)
-        for d in task.dialogues
-    ]
 
 
 def _write_report(

@@ -67,7 +67,7 @@ def write_ubuntu(
         _funnel(gathered.funnel),
         [*gathered.notes, *_uneven(gathered, plan), *_short_of(plan, len(gathered.utterances))],
     )
-    write_description(out, description, _markdown(description))
+    write_description(out, description, markdown(description))
     return description
 
 
@@ -166,7 +166,7 @@ def write_advising(
         {split: overlap(replies["train"], replies[split]) for split in ("dev", "test_1", "test_2")},
         {name: len(getattr(sides, name)) for name in ("train", "dev", "test", "wrong")},
     )
-    write_description(out, description, _markdown(description))
+    write_description(out, description, markdown(description))
     return description
 
 
@@ -193,7 +193,8 @@ def _advising_tasks(
         yield subtask, msgspec.structs.replace(task, profiles=table)
 
 
-def _markdown(description: Description) -> Iterable[str]:
+def markdown(description: Description) -> Iterable[str]:
+    """Say what was built, for people."""
     yield f"# {description.dataset}\n"
     yield "| property (DSTC7, table 1) | value |\n|---|---|"
     for name, value in msgspec.to_builtins(description.diversity).items():
