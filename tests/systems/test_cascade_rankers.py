@@ -29,6 +29,8 @@ def test_it_is_said_where_the_best_hold_nothing_right(tasks):
         UserError, match="none of the best 2 on dev, which tfidf is to rank, is right: let it rank more"
     ):
         trained([train, few, None], rankers={"tfidf": 2}, found=len(dev.options))
+    with pytest.raises(UserError, match="the search finds no right option of dev: set `found` higher, or name"):
+        trained([train, few, None], found=1)
 
 
 def test_another_ranker_orders_the_best(tasks):

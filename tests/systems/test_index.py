@@ -336,3 +336,17 @@ def test_nothing_is_found_in_an_index_of_nothing():
     assert (len(index), index.options().height) == (0, 0)
     assert index.nearest(vectors_of([1])[0], 5).tolist() == []
     assert index.word_scores(count_words(["alpha"], 0)).tolist() == []
+
+
+def test_what_is_found_does_not_depend_on_how_the_index_grew():
+    numbers = list(range(900))
+    whole, grown = Index(), Index()
+    add(whole, numbers)
+    for few in (numbers[600:], numbers[:250], numbers[250:600]):
+        add(grown, few)
+    ids = grown.options()["id"]
+    for query in vectors_of(list(range(2000, 2020))):
+        place = np.array([int(name[1:]) for name in ids])
+        found = grown.nearest(query, 10, rescored=60, place=place)
+        expected = whole.nearest(query, 10, rescored=60)
+        assert [ids[int(row)] for row in found] == [whole.options()["id"][int(row)] for row in expected]

@@ -12,6 +12,7 @@ from rejoinder.measures.selection import score
 from rejoinder.model import Assignment, load_model, predict, train_model
 from rejoinder.recipe import read_recipe
 from rejoinder.sample import irc
+from rejoinder.systems.ranking import rank_by_products
 from rejoinder.systems.retrieval import Bm25, Random, Tfidf, Unsaid, _count_each_once
 from rejoinder.systems.system import Lesson
 from rejoinder.systems.turns import number_texts, turns_of
@@ -228,6 +229,24 @@ def test_a_tie_with_a_shared_pool_gives_nothing_away(class_):
     run = trained(class_, task).predict(task)
     assert set(run.choices["score"]) == {0}
     assert score(run, task.truth(), ["hits@100"])["hits@100"].tolist() == [0] * 5
+
+
+def test_equal_options_of_a_pool_are_equal_wherever_they_stand():
+    """What products of whole blocks round off would go by an option's place."""
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(70, 33)).astype(np.float32)
+    options = np.repeat(rng.normal(size=(7, 33)).astype(np.float32), 13, axis=0)[rng.permutation(91)]
+    texts = [f"option{number}" for number in range(91)]
+    turns = [[{"speaker": "a", "text": "hello"}]] * 70
+    columns = {
+        "id": [str(number) for number in range(70)],
+        "turns": turns,
+        "options": [None] * 70,
+        "correct": [[0]] * 70,
+    }
+    task = SelectionTask(pl.DataFrame(columns, schema=EXAMPLE_SCHEMA), pl.DataFrame({"id": texts, "text": texts}))
+    found = rank_by_products(task, "products", contexts, options).choices
+    assert found.group_by("example").agg(pl.col("score").n_unique())["score"].to_list() == [7] * 70
 
 
 def test_chance_is_chance_beside_a_shared_pool():

@@ -41,6 +41,13 @@ def test_long_contexts_lose_their_beginning_and_long_options_their_end(encoder):
     assert options[0] == pytest.approx(options[1], abs=1e-5)
 
 
+def test_of_one_text_there_is_one_vector_whatever_it_is_read_with(encoder):
+    texts = [TEXTS[place % 2] if place % 3 else f"{TEXTS[2]} {place} " * (place % 40) for place in range(200)]
+    vectors = encoder.encode_replies(texts)
+    for text in TEXTS[:2]:
+        assert len(np.unique(vectors[[place for place, other in enumerate(texts) if other == text]], axis=0)) == 1
+
+
 def test_it_ranks_by_meaning(encoder):
     run = encoder.predict(task_of(["my flash drive does not show up"], TEXTS))
     assert run.choices["option"][0] == TEXTS[0]

@@ -184,3 +184,10 @@ def test_strengths_do_not_depend_on_what_else_is_asked():
     few = run_of([{"a": 1.0, "b": 0.0}])
     many = run_of([{"a": 1.0, "b": 0.0}, {"a": 1.0, "b": 1e-14}])
     assert strengths(many, 0.0)[:2].tolist() == strengths(few, 0.0).tolist() == pytest.approx([0, np.log(1e-9)])
+
+
+def test_scores_too_small_to_be_squared_are_fused():
+    tiny, plain = ([{"a": scale * 3, "b": scale * 2, "c": scale}] * 2 for scale in (1e-200, 1.0))
+    found, expected = (fuse_scores([run_of(plain), run_of(other)]).choices for other in (tiny, plain))
+    assert found["option"].to_list() == expected["option"].to_list()
+    assert found["score"].to_list() == pytest.approx(expected["score"].to_list())
