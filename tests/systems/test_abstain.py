@@ -145,7 +145,7 @@ def test_it_tells_how_many_a_wanted_precision_leaves(asked):
     system = trained(dev, precision=0.9)
     [note] = system.notes
     found = re.fullmatch(
-        r"a precision of 0\.9 is reached from a confidence of (0\.\d+) on, by ([\d,]+) of dev's 2,000 examples; .*",
+        r"on dev a precision of 0\.9 is reached from a confidence of (0\.\d+) on: by ([\d,]+) of 2,000 examples; .*",
         note,
     )
     assert found is not None
@@ -160,7 +160,8 @@ def test_examples_that_have_none_first_anyway_do_not_count_as_answered():
     system = trained(dev, precision=0.5)
     first = system.predict(dev).choices.group_by("example", maintain_order=True).first()
     answered = first.filter(pl.col("option") != NONE).height
-    told = re.search(r"by ([\d,]+) of dev's 3,000", system.notes[0])
+    assert "is reached wherever an option is likelier than NONE, so that" in system.notes[0]
+    told = re.search(r"by ([\d,]+) of 3,000", system.notes[0])
     assert told is not None and int(told[1].replace(",", "")) == pytest.approx(answered, rel=0.05)
 
 

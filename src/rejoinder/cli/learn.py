@@ -40,6 +40,7 @@ def recipes(
     replies = [recipe for recipe in known if recipe not in films and recipe not in judges]
     for title, found in (("To choose replies", replies), ("\nFor films", films), ("\nTo judge dialogues", judges)):
         print_table(table_of(title, ("recipe", "about"), [(recipe.name, recipe.about) for recipe in found]))
+    typer.echo("\nWhich one is for whom, and what it needs: docs/ranking.md, docs/films.md, docs/judging.md")
 
 
 @app.command(epilog="Example: rejoinder train bm25 --task ubuntu/subtask_1 --out bm25.model")

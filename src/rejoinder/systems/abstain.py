@@ -109,12 +109,14 @@ class Abstain(SelectionSystem):
                 "better scores are no righter on dev: all options of an example are taken to be as likely"
             )
         if self.settings.precision is not None:
-            threshold, answered = _choose_threshold(seen, self.settings)
-            self.learned = self.learned._replace(threshold=np.array(threshold))
-            asked = lesson.dev.examples.height
+            found = _choose_threshold(seen, self.settings)
+            self.learned = self.learned._replace(threshold=np.array(found.least))
+            where = f"from a confidence of {found.least:.3f} on"
+            if found.answered == found.possible:
+                where = "wherever an option is likelier than NONE, so that asking for it changes little"
             self.notes.append(
-                f"a precision of {self.settings.precision} is reached from a confidence of {threshold:.3f} on, "
-                f"by {answered:,} of dev's {asked:,} examples; the others are NONE"
+                f"on dev a precision of {self.settings.precision} is reached {where}: by {found.answered:,} of "
+                f"{lesson.dev.examples.height:,} examples; the others are NONE"
             )
 
     def _see(self, dev: SelectionTask, seed: int, watch: Watch) -> "_Seen":
@@ -317,11 +319,16 @@ def _usual_size(run: SelectionRun) -> float:
     return float(np.median(sizes)) if len(sizes) else 0.0
 
 
-def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, int]:
-    """Return the least confidence that reaches the wanted precision, and how many examples of dev have it.
+class _Threshold(NamedTuple):
+    """The least confidence that reaches a precision, how many examples of dev have it, and how many could have."""
 
-    Each fifth of dev is judged by the other four.
-    """
+    least: float
+    answered: int
+    possible: int
+
+
+def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> _Threshold:
+    """Choose on dev from what confidence on the wanted precision is reached; each fifth is judged by the others."""
     wanted = float(settings.precision or 0)
     if seen.run.choices["example"].n_unique() < _FOLDS:
         raise UserError(f"a precision is chosen on dev, fifth by fifth; it has fewer than {_FOLDS} examples")
@@ -344,4 +351,4 @@ def _choose_threshold(seen: _Seen, settings: Abstain.Settings) -> tuple[float, i
             f"no confidence reaches a precision of {wanted} in {_FEWEST} or more examples of dev; the best is "
             f"{precision.max(initial=0):.3f}, in {len(order):,} examples in which an option is likelier than NONE"
         )
-    return float(sure[enough[-1]]), int(enough[-1]) + 1
+    return _Threshold(float(sure[enough[-1]]), int(enough[-1]) + 1, len(order))

@@ -51,7 +51,7 @@ class Ensemble(SelectionSystem):
     def check(self, lesson: Lesson[SelectionTask]) -> None:
         """Ask for dev where weights are learned."""
         if self.settings.method == "stack" and lesson.dev is None:
-            raise UserError("stacking learns its weights on dev: name a task by --dev, or take method: ranks")
+            raise UserError("stacking learns its weights on dev: name a task by --dev, or a recipe with method: ranks")
 
     def fit(self, lesson: Lesson[SelectionTask]) -> None:
         """Learn the weights on dev, which has taught members little: when to stop, or a few weights of their own."""

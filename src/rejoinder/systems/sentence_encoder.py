@@ -74,11 +74,11 @@ class SentenceEncoder(SelectionSystem):
 
     def encode_contexts(self, task: SelectionTask, watch: Watch = unwatched) -> Vectors:
         """Return a vector for each example's context."""
-        return self._encode(task.contexts(), "left", watch)
+        return self._encode("contexts", task.contexts(), "left", watch)
 
     def encode_replies(self, texts: list[str], watch: Watch = unwatched) -> Vectors:
         """Return a vector for each option."""
-        return self._encode(texts, "right", watch)
+        return self._encode("replies", texts, "right", watch)
 
     def save(self, folder: Path) -> None:
         """Keep a copy of the encoder, so that the model is whole."""
@@ -91,7 +91,7 @@ class SentenceEncoder(SelectionSystem):
         """Take the copy."""
         self._folder = folder / _COPY
 
-    def _encode(self, texts: Sequence[str], cut: str, watch: Watch) -> Vectors:
+    def _encode(self, what: str, texts: Sequence[str], cut: str, watch: Watch) -> Vectors:
         import torch
 
         from rejoinder.nn.encoders import swift_encoder
@@ -101,7 +101,11 @@ class SentenceEncoder(SelectionSystem):
         tokens = self._tokens(distinct, cut)
         order = np.argsort([len(numbers) for numbers in tokens], kind="stable")
         found = np.empty((len(distinct), self._model.config.hidden_size), dtype=np.float32)
-        with watch("encoding", len(distinct)) as advance, torch.inference_mode(), swift_encoder(self._model.device):
+        with (
+            watch(f"encoding {what}", len(distinct)) as advance,
+            torch.inference_mode(),
+            swift_encoder(self._model.device),
+        ):
             for start in range(0, len(order), self.settings.batch):
                 rows = order[start : start + self.settings.batch]
                 found[rows] = self._encode_batch([tokens[row] for row in rows])

@@ -97,7 +97,7 @@ def _uneven(gathered: Gathered, plan: ubuntu.UbuntuPlan) -> list[str]:
 def _short_of(plan: ubuntu.UbuntuPlan, found: int) -> list[str]:
     if found >= plan.pool_size:
         return []
-    return [f"the logs hold {found:,} different utterances, fewer than the {plan.pool_size:,} wanted for the pool"]
+    return [f"the pool holds all {found:,} different utterances of the logs; {plan.pool_size:,} were wanted"]
 
 
 def _card(dataset: str, subtask: int, split: str, seed: int, hard: bool) -> Card:
