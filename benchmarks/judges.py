@@ -25,7 +25,7 @@ from rejoinder.published import reference
 from rejoinder.recipe import read_recipe
 from rejoinder.report.judged import alpha_table, statistics_table
 from rejoinder.report.tables import Table as ReportTable
-from rejoinder.report.tables import show_p
+from rejoinder.report.tables import show_interval, show_p
 from rejoinder.tasks import dialeval
 from rejoinder.tasks.judgement_folder import load_judgement_task
 
@@ -109,7 +109,7 @@ def _ranked(language: str, comparison: Comparison, number: int) -> list[Table]:
 
 def _ranking(by: MeasureComparison, others: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str]]:
     own = [
-        (mean, f"**{run}**", f"{mean:.4f} [{low:.4f}, {high:.4f}] {group}")
+        (mean, f"**{run}**", f"{mean:.4f} {show_interval(low, high)} {group}")
         for run, mean, low, high, group in zip(
             by.scores.runs, by.scores.means.tolist(), by.low.tolist(), by.high.tolist(), by.groups, strict=True
         )
@@ -224,7 +224,7 @@ def _breakdowns() -> Table:
     rows = []
     for number, name in enumerate(comparison.runs):
         cells = (
-            f"{by.scores.means[number]:.4f} [{by.low[number]:.4f}, {by.high[number]:.4f}] {by.groups[number]}"
+            f"{by.scores.means[number]:.4f} {show_interval(by.low[number], by.high[number])} {by.groups[number]}"
             for by in comparison.measures
         )
         rows.append([name, *cells])

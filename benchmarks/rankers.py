@@ -21,6 +21,7 @@ from rejoinder.comparison import Comparison, MeasureComparison, Settings
 from rejoinder.evaluation import Request, evaluate
 from rejoinder.files import fingerprint
 from rejoinder.measures.measure import Scores
+from rejoinder.report.tables import show_interval
 from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.load import load_task
 
@@ -142,9 +143,9 @@ def _table(corpus: str, subtask: int, standing: Standing) -> Table:
 def _cell(standing: Standing, by: MeasureComparison, run: str) -> str:
     if run in standing.earlier:
         mean, low, high = standing.earlier[run][by.measure.name]
-        return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+        return f"{mean:.3f} {show_interval(low, high, 3)}"
     place = by.scores.runs.index(run)
-    return f"{by.scores.means[place]:.3f} [{by.low[place]:.3f}, {by.high[place]:.3f}] {by.groups[place]}"
+    return f"{by.scores.means[place]:.3f} {show_interval(by.low[place], by.high[place], 3)} {by.groups[place]}"
 
 
 def _where_answered(corpus: str, comparison: Comparison) -> str:

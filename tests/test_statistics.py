@@ -168,9 +168,9 @@ def test_bca_intervals_cover_a_skewed_mean():
     assert 0.90 < np.mean((low <= 1) & (high >= 1)) < 0.97
 
 
-def test_intervals_of_constant_scores_are_points():
-    low, high = mean_intervals(np.array([[0.3] * 20, [1.0] * 20]))
-    assert low.tolist() == high.tolist() == pytest.approx([0.3, 1.0])
+def test_equal_scores_have_no_interval():
+    for scores in (np.array([[0.3] * 20, [1.0] * 20, [0.0] * 20]), np.array([[0.5]])):
+        assert np.isnan(mean_intervals(scores)).all()
 
 
 def test_intervals_do_not_depend_on_the_other_rows(rng):

@@ -42,7 +42,7 @@ class TukeyHSD(msgspec.Struct, frozen=True):
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """An estimate with its confidence interval."""
+    """An estimate with its confidence interval, which is NaN where nothing can be said."""
 
     estimate: float
     low: float
@@ -174,7 +174,10 @@ def _permutation_pool(runs: int, rng: np.random.Generator) -> tuple[NDArray[np.i
 def mean_intervals(
     scores: Floats, confidence: float = 1 - ALPHA, resamples: int = RESAMPLES, seed: int = 0, advance: Step = unheard
 ) -> tuple[Floats, Floats]:
-    """Return the ends of a BCa bootstrap interval for the mean of every row (Efron 1987); rows share the resamples."""
+    """Return the ends of a BCa bootstrap interval for the mean of every row (Efron 1987); rows share the resamples.
+
+    A row whose scores are all equal, such as a single one, has none (NaN): all its resamples are equal, too.
+    """
     scores = _matrix(scores)
     means = scores.mean(axis=1)
     centred = scores - means[:, None]
@@ -186,9 +189,8 @@ def mean_intervals(
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = np.where(spread > 0, (centred**3).sum(axis=1) / (6 * spread**1.5), 0.0)
     levels = (1 - confidence) / 2, (1 + confidence) / 2
-    constant = np.ptp(scores, axis=1) == 0
-    low, high = means.copy(), means.copy()
-    for row in np.flatnonzero(~constant):
+    low, high = np.full((2, len(scores)), np.nan)
+    for row in np.flatnonzero(np.ptp(scores, axis=1) > slack):
         at = [_bca_level(level, float(below[row]), float(acceleration[row])) for level in levels]
         low[row], high[row] = means[row] + np.quantile(resampled[:, row], at)
     return low, high

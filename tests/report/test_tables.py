@@ -1,12 +1,15 @@
 import csv
 import io
+import json
 
+import msgspec
 import numpy as np
 import pytest
 
 from rejoinder.comparison import Correlation, Settings, compare
 from rejoinder.measures.measure import Measure, Scores
 from rejoinder.report.overview import agreement, agreement_table, average_ranks, overview_table
+from rejoinder.report.plots import means_chart, to_svg
 from rejoinder.report.tables import (
     Cell,
     Table,
@@ -24,6 +27,7 @@ from rejoinder.report.tables import (
 from rejoinder.statistics import Interval
 
 NMD = Measure("NMD(A)", "", "", higher_is_better=False)
+QUICK = Settings(trials=100, resamples=100)
 RSNOD = Measure("RSNOD(A)", "", "", higher_is_better=False)
 
 
@@ -43,6 +47,20 @@ def test_scores_are_in_order_with_intervals_and_letters(comparison):
     assert best.strong
     assert best.detail.endswith(" a")
     assert table.rows[-1][1].detail.endswith(" b")
+
+
+def test_equal_scores_have_no_interval_anywhere():
+    values = np.stack([np.ones(20), np.linspace(0, 1, 20)])
+    scores = Scores(Measure("R@1", "", "", higher_is_better=True), ("sure", "other"), values)
+    found = compare([scores], "a title", QUICK)
+    table = score_table(found)
+    assert table.rows[0][1].detail == "[–] a"
+    assert table.note.endswith("[–] no interval, as all scores are equal")
+    assert "no interval" not in score_table(compare([Scores(scores.measure, ("other",), values[1:])], "", QUICK)).note
+    assert ",sure,R@1,20,1.0,,,a" in scores_to_csv(found, {})
+    sure = json.loads(msgspec.json.encode(to_object(found)))["runs"][0]["measures"]["R@1"]
+    assert sure == {"mean": 1.0, "low": None, "high": None, "group": "a"}
+    assert "NaN" not in to_svg(means_chart(found))
 
 
 def test_log2_turns_the_scale_round(comparison):

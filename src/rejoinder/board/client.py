@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from rejoinder.board.names import clean_filename
 from rejoinder.errors import UserError
 from rejoinder.files import read_start
-from rejoinder.report.tables import Cell, Table
+from rejoinder.report.tables import NO_INTERVAL, Cell, Table
 from rejoinder.watch import Watch
 
 CHUNK = 1 << 16
@@ -78,9 +78,13 @@ def _understood(base: str, status: int, text: str) -> dict[str, Any]:
     raise UserError(str(detail))
 
 
+def _interval(low: float | None, high: float | None) -> str:
+    return NO_INTERVAL if low is None else f"[{low:g}, {high:g}]"
+
+
 def _table(answer: dict[str, Any]) -> Table:
     rows = [
-        (Cell(measure), Cell(f"{found['score']:g}", f"[{found['low']:g}, {found['high']:g}]"))
+        (Cell(measure), Cell(f"{found['score']:g}", _interval(found["low"], found["high"])))
         for measure, found in answer["scores"].items()
     ]
     left = f"{answer['runs_left']} run{'' if answer['runs_left'] == 1 else 's'} left"

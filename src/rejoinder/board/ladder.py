@@ -12,6 +12,11 @@ import numpy as np
 from rejoinder.measures.measure import Floats
 
 
+def round_to(digits: int, value: float | None) -> float | None:
+    """Return a figure as it is released; an interval that is not there has no ends."""
+    return None if value is None else round(value, digits)
+
+
 def climbs(new: Floats, best: Floats, released: float, digits: int, higher_is_better: bool) -> bool:
     """Whether a run's scores beat those of the team's best run, and its released score, by more than noise."""
     sign = 1.0 if higher_is_better else -1.0

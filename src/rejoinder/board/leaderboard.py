@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 
+from rejoinder.board.ladder import round_to
 from rejoinder.board.models import Submission, Track
 
 TEAM = "team:"
 """What stands before a team's name in standings, so that no team can pass for a baseline."""
+NO_END = "–"
+"""What both ends of an interval show that is not there."""
 BASELINES = ("uniform", "popularity (oracle)")
 
 
@@ -23,6 +26,11 @@ class Score(msgspec.Struct, frozen=True):
     bar: tuple[float, float, float] = (0, 0, 0)
     """Low end, score and high end between 0 and 100 over the measure's column."""
 
+    @property
+    def interval(self) -> str:
+        """Return both ends, or that there are none."""
+        return NO_END if self.low == NO_END else f"{self.low} – {self.high}"
+
 
 class Line(msgspec.Struct, frozen=True):
     """A row of a leaderboard."""
@@ -32,8 +40,10 @@ class Line(msgspec.Struct, frozen=True):
     scores: dict[str, Score]
 
 
-def shown(value: float, digits: int, log2: bool) -> str:
+def shown(value: float | None, digits: int, log2: bool) -> str:
     """Print a score, or -log2 of it as DialEval-1's site did (section 3.3)."""
+    if value is None:
+        return NO_END
     if not log2:
         return f"{value:.{digits}f}"
     return "∞" if value <= 0 else f"{-math.log2(value) + 0.0:.{digits}f}"
@@ -42,7 +52,7 @@ def shown(value: float, digits: int, log2: bool) -> str:
 def make_score(track: Track, values: dict[str, Any], bar: tuple[float, float, float] = (0, 0, 0)) -> Score:
     """Round a score and its interval as the competition wants them shown."""
     digits, log2 = track.competition.digits, track.competition.log2
-    text, *ends = (shown(round(values[key], digits), digits, log2) for key in ("score", "low", "high"))
+    text, *ends = (shown(round_to(digits, values[key]), digits, log2) for key in ("score", "low", "high"))
     low, high = reversed(ends) if log2 else ends
     return Score(text, low, high, values.get("group", ""), values.get("best", False), bar)
 
@@ -62,9 +72,12 @@ def lines_of(track: Track, standings: dict[str, Any] | None, by: str) -> list[Li
     ]
 
 
-def _bars(rows: dict[str, dict[str, float]], digits: int) -> dict[str, tuple[float, float, float]]:
+def _bars(rows: dict[str, dict[str, Any]], digits: int) -> dict[str, tuple[float, float, float]]:
     """Place the rounded scores: a bar must not tell more than the number beside it."""
-    ends = {name: [round(row[key], digits) for key in ("low", "score", "high")] for name, row in rows.items()}
+    ends: dict[str, list[float]] = {
+        name: [round(row["score"] if row[key] is None else row[key], digits) for key in ("low", "score", "high")]
+        for name, row in rows.items()
+    }
     least, most = min(low for low, _, _ in ends.values()), max(high for _, _, high in ends.values())
     width = (most - least) or 1.0
 

@@ -6,6 +6,7 @@ It reads one request a line and answers each with one line; it ends when its inp
 
 import base64
 import gzip
+import math
 import os
 import resource
 import sys
@@ -193,11 +194,18 @@ def _named(error: UserError, name: str, paths: tuple[Path, ...]) -> str:
     return printable(text.replace(paths[0].name, name)[:LONGEST_ERROR])
 
 
-def _means(scores: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
+def _means(scores: Mapping[str, Floats]) -> dict[str, dict[str, float | None]]:
     rows = np.array(list(scores.values()))
     low, high = (np.clip(end, 0, 1) for end in mean_intervals(rows, resamples=ONLINE.resamples, seed=ONLINE.seed))
-    ends = zip(rows.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
-    return {name: {"score": mean, "low": a, "high": b} for name, (mean, a, b) in zip(scores, ends, strict=True)}
+    return {
+        name: {"score": float(rows[place].mean()), "low": _end(low[place]), "high": _end(high[place])}
+        for place, name in enumerate(scores)
+    }
+
+
+def _end(value: float) -> float | None:
+    """Return an interval's end as databases and JSON can hold it, which know no NaN."""
+    return None if math.isnan(value) else float(value)
 
 
 def compare_rows(request: Compare) -> dict[str, Any]:
@@ -248,8 +256,8 @@ def _standings(comparison: Comparison) -> dict[str, Any]:
                 "rows": {
                     by.scores.runs[place]: {
                         "score": float(by.scores.means[place]),
-                        "low": float(by.low[place]),
-                        "high": float(by.high[place]),
+                        "low": _end(by.low[place]),
+                        "high": _end(by.high[place]),
                         "group": by.groups[place],
                         "best": by.is_best(place),
                     }

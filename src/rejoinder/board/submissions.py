@@ -15,7 +15,7 @@ import msgspec
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from rejoinder.board.ladder import climbs
+from rejoinder.board.ladder import climbs, round_to
 from rejoinder.board.models import (
     REFUSED,
     SCORED,
@@ -212,7 +212,8 @@ def _release(session: Session, submission: Submission, answer: Scored) -> None:
         name, higher = measure["name"], measure["higher"]
         if name not in values:
             continue
-        rounded = {key: round(value, competition.digits) for key, value in answer["means"][name].items()}
+        means: dict[str, Any] = answer["means"][name]
+        rounded: dict[str, Any] = {key: round_to(competition.digits, value) for key, value in means.items()}
         holder = best.get(name)
         if holder is None:
             better = True

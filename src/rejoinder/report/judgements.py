@@ -134,13 +134,13 @@ def _period(found: Judgements) -> str | None:
 def _summary(found: Judgements, question: Question) -> dict[str, object]:
     scores = found.scores(question)
     scores = scores[~np.isnan(scores)]
-    low, high = mean_intervals(scores[None], resamples=1_000) if len(scores) > 1 else ([None], [None])
+    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in mean_intervals(scores[None], resamples=1_000))
     p = found.distributions[question.name].mean(axis=0)
     return {
         "name": question.name,
         "mean": float(scores.mean()),
-        "low": low[0],
-        "high": high[0],
+        "low": low,
+        "high": high,
         "spread": float(found.spread(question).mean()),
         "shares": _shares(question, p),
         "ends": (question.labels[-1], question.labels[0]),

@@ -17,6 +17,7 @@ from rejoinder.report.tables import (
     Cell,
     Table,
     correlation_table,
+    note_on_intervals,
     score_table,
     scores_to_csv,
     significance_table,
@@ -90,7 +91,8 @@ def _group_tables(evaluation: Evaluation, log2: bool) -> list[Table]:
         for run in by.scores.runs:
             cells = (next(row[place] for row in table.rows if row[0].text == run) for table in groups.values())
             rows.append((Cell(run), *cells))
-        tables.append(Table(f"{by.measure.name} by {evaluation.column}", header, rows))
+        note = "; ".join(note_on_intervals(part.measures[place - 1] for part in evaluation.by.values()))
+        tables.append(Table(f"{by.measure.name} by {evaluation.column}", header, rows, note))
     return tables if evaluation.by else []
 
 

@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -45,6 +46,18 @@ def _text(value: object) -> str:
 
 
 LEGEND = "mean [95% interval]; runs with a letter in common cannot be told apart, the best group is marked"
+NO_INTERVAL = "[–]"
+_WHY_NONE = f"{NO_INTERVAL} no interval, as all scores are equal"
+
+
+def show_interval(low: float, high: float, digits: int = 4) -> str:
+    """Print an interval, or that there is none."""
+    return NO_INTERVAL if math.isnan(low) else f"[{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def note_on_intervals(measures: Iterable[MeasureComparison]) -> list[str]:
+    """Say why some means have no interval, where that is so."""
+    return [_WHY_NONE] if any(np.isnan(by.low).any() for by in measures) else []
 
 
 def score_table(comparison: Comparison, log2: bool = False) -> Table:
@@ -57,7 +70,7 @@ def score_table(comparison: Comparison, log2: bool = False) -> Table:
         published = (means.get(by.measure.name) for by in comparison.measures)
         rows.append((Cell(run), *(Cell("" if m is None else show(m, log2)) for m in published)))
     header = ("run", *(f"{by.measure.name} {'↑' if _rises(by, log2) else '↓'}" for by in comparison.measures))
-    notes = [LEGEND] if len(names) > 1 else []
+    notes = [*([LEGEND] if len(names) > 1 else []), *note_on_intervals(comparison.measures)]
     if comparison.references:
         notes.append("rows with a source are published figures on other test data, and not tested")
     return Table(comparison.title, header, rows, "; ".join(notes))
@@ -78,9 +91,11 @@ def _score_cell(by: MeasureComparison, run: str, log2: bool) -> Cell:
     if run not in by.scores.runs:
         return Cell("")
     place = by.scores.runs.index(run)
-    ends = sorted([show(float(by.low[place]), log2), show(float(by.high[place]), log2)], key=float)
+    interval = NO_INTERVAL
+    if not np.isnan(by.low[place]):
+        interval = f"[{', '.join(sorted((show(float(end[place]), log2) for end in (by.low, by.high)), key=float))}]"
     letters = f" {by.groups[place]}" if len(by.scores.runs) > 1 else ""
-    return Cell(show(float(by.scores.means[place]), log2), f"[{ends[0]}, {ends[1]}]{letters}", by.is_best(place))
+    return Cell(show(float(by.scores.means[place]), log2), interval + letters, by.is_best(place))
 
 
 def show_p(p: float) -> str:
@@ -185,21 +200,25 @@ def significance_to_csv(comparison: Comparison) -> str:
 
 
 def scores_to_csv(comparison: Comparison, by_group: Mapping[str, Comparison]) -> str:
-    """Return means and intervals in long form: group (empty: all), run, measure, n, mean, low, high, letters."""
+    """Return means and intervals in long form: group (empty: all), run, measure, n, mean, low, high, letters.
+
+    Low and high are empty where there is no interval.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("by", "run", "measure", "n", "mean", "low", "high", "group"))
     for group, part in (("", comparison), *by_group.items()):
         for by in part.measures:
             for place in by.order:
-                figures = (float(values[place]) for values in (by.scores.means, by.low, by.high))
+                found = (float(values[place]) for values in (by.scores.means, by.low, by.high))
+                figures = ("" if math.isnan(value) else value for value in found)
                 name = by.scores.runs[place]
                 writer.writerow((group, name, by.measure.name, part.examples, *figures, by.groups[place]))
     return text.getvalue()
 
 
 def to_object(comparison: Comparison) -> dict[str, object]:
-    """Return means and intervals as one object for JSON."""
+    """Return means and intervals as one object for JSON, which has null where there is no interval."""
     return {
         "signature": comparison.signature,
         "runs": [

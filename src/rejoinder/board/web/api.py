@@ -30,11 +30,11 @@ class Problem(BaseModel):
 
 
 class ScoreOut(BaseModel):
-    """A rounded online score with its 95% interval."""
+    """A rounded online score with its 95% interval; null where all examples have the same score."""
 
     score: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class RunOut(BaseModel):
@@ -74,7 +74,7 @@ class CompetitionOut(BaseModel):
 
 
 class ShownScore(BaseModel):
-    """A score as the leaderboard shows it."""
+    """A score as the leaderboard shows it: a dash for both ends where there is no interval."""
 
     score: str
     low: str
