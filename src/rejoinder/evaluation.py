@@ -15,6 +15,7 @@ from rejoinder.files import BadInputError, fingerprint, open_binary, read_parque
 from rejoinder.measures import judgement
 from rejoinder.measures.scoring import Chosen, Run, default_names, find_measure, read_run, score_runs
 from rejoinder.runs.selection import TIE_RULE
+from rejoinder.tasks.card import title_of
 from rejoinder.tasks.judgement import JudgementTruth
 from rejoinder.tasks.truth import Truth, read_truth
 from rejoinder.watch import Watch, unwatched
@@ -66,7 +67,7 @@ def evaluate(request: Request, watch: Watch = unwatched) -> Evaluation:
         return compare(scores, title, request.settings, parts, watch)
 
     whole = msgspec.structs.replace(
-        compared(request.truth.name, {}),
+        compared(title_of(request.truth), {}),
         references=_references(request.references, names),
         notes=tuple(note for run in runs for note in run.notes),
     )

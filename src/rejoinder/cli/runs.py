@@ -118,6 +118,7 @@ def reliability(
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
     from rejoinder.runs import read_selection_run
+    from rejoinder.tasks.card import title_of
     from rejoinder.tasks.selection import SelectionTruth
     from rejoinder.tasks.truth import read_truth
 
@@ -151,7 +152,7 @@ def reliability(
             ("answered, with NONE behind the best option", f"{count / len(answers.ids):.1%}"),
             ("precision of these", f"{right / count:.4f}" if count else "-"),
         ]
-    print_table(table_of(f"{found.name} on {truth.name}", ("confidences", "value"), rows))
+    print_table(table_of(f"{found.name} on {title_of(truth)}", ("confidences", "value"), rows))
     if out is not None:
         _draw(forecasts, out)
 

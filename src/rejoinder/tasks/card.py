@@ -1,5 +1,6 @@
 """What a task folder says of itself: `task.yaml`."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,14 @@ def named_split(path: Path) -> str:
     return next((split for word, split in _WORDS.items() if word in name), "test")
 
 
+def title_of(path: Path) -> str:
+    """Return what a truth is called in titles: a file's name, or as much of a folder's path as tells it from others."""
+    parts = path.resolve().parts if path.is_dir() else (path.name,)
+    told = (place for place in reversed(range(len(parts))) if not _SAYS_LITTLE.fullmatch(parts[place]))
+    return "/".join(parts[next(told, 0) :])
+
+
+_SAYS_LITTLE = re.compile(r"(train|dev|test|(sub)?task)[-_]?\d*")
 _WORDS = {"train": "train", "dev": "dev", "valid": "dev"}
 
 
