@@ -1,4 +1,5 @@
 import json
+import re
 
 import msgspec
 import polars as pl
@@ -40,10 +41,11 @@ def test_models_are_made_of_recipes_and_of_models(cli, folders):
     assert cli("train", inside, "--task", task, "--out", folders / "none.model")[0] == 0
     assert cli("predict", folders / "none.model", "--task", task / "test", "--out", folders / "run.json")[0] == 0
     assert measured(cli, task / "test", folders / "run.json") > 0.5
-    code, out, _ = cli("reliability", task / "test", folders / "run.json", "--out", folders / "chart.svg")
+    code, out, err = cli("reliability", task / "test", folders / "run.json", "--out", folders / "chart.svg")
     assert code == 0
-    assert "calibration error, none of these" in out
-    assert "answered, with NONE behind the best option" in out
+    assert re.search(r"calibration error, none of these ↓ +0\.", out)
+    assert "answered (the best option ahead of NONE)" in out
+    assert "note:" not in err
     assert (folders / "chart.svg").read_text().startswith("<svg")
 
 
@@ -73,8 +75,13 @@ def test_runs_are_fused(cli, folders):
     for more in ((), ("--method", "scores"), ("--method", "stack", *learned)):
         assert cli("fuse", *pair, "--task", task / "test", "--out", out, *more)[0] == 0
         assert measured(cli, task / "test", out) > 0.5
+        note = "note: confidences sum to 0.31 a list, where probabilities would sum to 1: "
+        assert (note in cli("reliability", task / "test", out)[2]) == (not more)  # ranks alone are no probabilities
     code, _, err = cli("fuse", *pair, "--task", task / "test", "--out", out, "--method", "stack")
-    assert (code, "needs --dev and a --dev-run for each of the 2 runs" in err) == (2, True)
+    assert (code, "needs --dev and a --dev-run for each of the 2 runs (give --dev-run once for each)" in err) == (
+        2,
+        True,
+    )
     code, _, err = cli("fuse", *pair, "--task", task / "dev", "--out", out)
     assert (code, "is not in the truth" in err or "missing" in err) == (2, True)
     for method in ("ranks", "scores"):

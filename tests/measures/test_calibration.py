@@ -1,3 +1,4 @@
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from rejoinder.measures.calibration import (
     of_none,
     reliability,
     risk_coverage,
+    sums,
 )
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.tasks.selection import SelectionTruth, to_pairs
@@ -24,6 +26,16 @@ def forecasts():
     rng = np.random.default_rng(0)
     confidence = rng.random(1000)
     return Forecasts(confidence, rng.random(1000) < confidence**2)
+
+
+def test_confidences_sum_to_what_is_right_in_whole_lists():
+    offered = to_pairs([0, 0, 1, 1], ["a", "b", "b", "c"])
+    truth = SelectionTruth(pl.Series(["x", "y"]), to_pairs([0, 1, 1], ["a", "b", "c"]), offered)
+    rows = [(0, "a", 0.2), (0, "b", 0.1), (0, "NONE", 0.1), (1, "b", 0.9)]
+    choices = pl.DataFrame(rows, {"example": pl.UInt32, "option": pl.String, "score": pl.Float64}, orient="row")
+    assert sums(SelectionRun("run", choices), truth) == pytest.approx((0.4, 1))  # the other list is cut off
+    assert sums(SelectionRun("run", choices[3:]), truth) is None
+    assert sums(SelectionRun("run", choices), msgspec.structs.replace(truth, options=None)) is None
 
 
 def test_bins_are_scikit_learns_quantiles(forecasts):

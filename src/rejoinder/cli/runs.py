@@ -56,7 +56,8 @@ def fuse(
         raise BadInputError("--dev", f"nothing is learned from it by --method {method}; expected --method stack")
     if method == "stack":
         if dev is None or len(dev_runs or []) != len(runs):
-            raise BadInputError("--method stack", f"needs --dev and a --dev-run for each of the {len(runs)} runs")
+            problem = f"needs --dev and a --dev-run for each of the {len(runs)} runs"
+            raise BadInputError("--method stack", f"{problem} (give --dev-run once for each)")
         (asked, found), (known, known_runs) = _read([(task, runs), (dev, dev_runs or [])], pool)
         if fingerprint(dev) == fingerprint(task):
             raise BadInputError(dev, "is the task that is answered; its own answers would be learned", field="--dev")
@@ -114,6 +115,7 @@ def reliability(
         of_best_option,
         of_none,
         risk_coverage,
+        sums,
     )
     from rejoinder.report.tables import table_of
     from rejoinder.report.terminal import print_table
@@ -140,21 +142,33 @@ def reliability(
     if none is not None:
         forecasts["none of these"] = none
     curve = risk_coverage(forecasts["best option"])
-    rows = [(f"calibration error, {name}", f"{calibration_error(given):.4f}") for name, given in forecasts.items()]
-    rows.append(("area under risk and coverage", f"{area_under(curve):.4f}"))
+    rows = [(f"calibration error, {name} ↓", f"{calibration_error(given):.4f}") for name, given in forecasts.items()]
+    rows.append(("area under risk and coverage ↓", f"{area_under(curve):.4f}"))
     rows += [
-        (f"can be answered at a precision of {wanted}", f"{coverage_at(curve, wanted):.1%}")
+        (f"can be answered at a precision of {wanted} ↑", f"{coverage_at(curve, wanted):.1%}")
         for wanted in (0.5, 0.7, 0.9)
     ]
     if none is not None:
         count, right = answered(found, answers)
         rows += [
-            ("answered, with NONE behind the best option", f"{count / len(answers.ids):.1%}"),
-            ("precision of these", f"{right / count:.4f}" if count else "-"),
+            ("answered (the best option ahead of NONE)", f"{count / len(answers.ids):.1%}"),
+            ("precision of these ↑", f"{right / count:.4f}" if count else "-"),
         ]
     print_table(table_of(f"{found.name} on {title_of(truth)}", ("confidences", "value"), rows))
+    _note_sums(sums(found, answers))
     if out is not None:
         _draw(forecasts, out)
+
+
+_FAR = 1.5
+"""How many times more or less than what is right confidences may sum to, and still pass for probabilities."""
+
+
+def _note_sums(found: tuple[float, float] | None) -> None:
+    if found is None or found[1] / _FAR <= found[0] <= found[1] * _FAR:
+        return
+    sizes = "note: confidences sum to {:.2g} a list, where probabilities would sum to {:.2g}".format(*found)
+    typer.echo(f"{sizes}: they put options in order, but their calibration means little", err=True)
 
 
 def _draw(forecasts: "dict[str, Forecasts]", out: Path) -> None:

@@ -39,6 +39,23 @@ def answered(run: SelectionRun, truth: SelectionTruth) -> tuple[int, int]:
     return first.height, first.join(truth.correct, on=["example", "option"], how="semi").height
 
 
+def sums(run: SelectionRun, truth: SelectionTruth) -> tuple[float, float] | None:
+    """Return what confidences sum to and how many are right, on average over the lists that a run ranks as a whole.
+
+    Of probabilities both are about the same. None: there are no such lists, or what they hold is not known.
+    """
+    if truth.options is None:
+        return None
+    shared = 0 if truth.pool is None else len(truth.pool)
+    offered = truth.options.group_by("example").len("offered")
+    ranked = run.choices.filter(pl.col("option") != NONE).group_by("example").len("ranked")
+    whole = ranked.join(offered, on="example").filter(pl.col("ranked") >= pl.col("offered") + shared)
+    if whole.is_empty():
+        return None
+    chosen, correct = (table.join(whole, on="example", how="semi") for table in (run.choices, truth.correct))
+    return float(chosen["score"].sum()) / whole.height, correct.height / whole.height
+
+
 def _forecasts(chosen: pl.DataFrame, truth: SelectionTruth) -> Forecasts:
     examples = pl.DataFrame({"example": pl.int_range(len(truth.ids), dtype=pl.UInt32, eager=True)})
     correct = truth.correct.with_columns(right=pl.lit(True))
