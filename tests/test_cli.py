@@ -265,7 +265,7 @@ def test_overview_of_score_files(cli, selection_files, tmp_path):
     (tmp_path / "one.json").write_text(out)
     code, out, _ = cli("overview", f"t1={tmp_path / 'one.json'}", f"t2={tmp_path / 'one.json'}", "--csv", "-m", "MRR")
     assert code == 0
-    assert out.splitlines()[:2] == ["system,t1,t2,average rank", "run,0.8333,0.8333,1.00"]
+    assert out.splitlines()[:2] == ["system,t1,t2,average rank,tasks", "run,0.8333,0.8333,1.00,2 of 2"]
     code, _, err = cli("overview", f"t1={selection_files[1]}")
     assert (code, "not what `rejoinder score --json` prints" in err) == (2, True)
 

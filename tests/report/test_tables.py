@@ -135,9 +135,9 @@ def test_overview_ranks_over_the_tasks_each_entered():
     assert average_ranks(RESULTS, "MRR") == {"a": 1.0, "b": 1.5, "c": 2.5}
     table = overview_table(RESULTS, "MRR")
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["a", "0.9000", "–", "1.00"],
-        ["b", "0.5000", "0.7000", "1.50"],
-        ["c", "0.4000", "0.2000", "2.50"],
+        ["a", "0.9000", "–", "1.00", "1 of 2"],
+        ["b", "0.5000", "0.7000", "1.50", "2 of 2"],
+        ["c", "0.4000", "0.2000", "2.50", "2 of 2"],
     ]
     assert table.rows[1][2].strong
 
@@ -149,3 +149,4 @@ def test_agreement_counts_places_between_ranks():
     table = agreement_table(found, ["MRR", "R@1"])
     assert table.rows[1][2].text == "40%"
     assert "MRR, R@1" in table.title
+    assert table.note.startswith("a case is one system on one task; ")

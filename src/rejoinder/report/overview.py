@@ -46,13 +46,14 @@ def overview_table(results: Results, measure: str, higher_is_better: bool = True
             Cell(system),
             *(_cell(results[task].get(system, {}).get(measure), best[task]) for task in results),
             Cell(f"{rank:.2f}"),
+            Cell(f"{sum(measure in systems.get(system, {}) for systems in results.values())} of {len(results)}"),
         )
         for system, rank in order.items()
     ]
     note = (
         "ordered by the average rank over the tasks that each system entered, ties sharing the better rank; – no score"
     )
-    return Table(f"Overview by {measure}", ("system", *results, "average rank"), rows, note)
+    return Table(f"Overview by {measure}", ("system", *results, "average rank", "tasks"), rows, note)
 
 
 def _best(systems: Mapping[str, Mapping[str, float]], measure: str, higher_is_better: bool) -> float | None:
@@ -83,4 +84,5 @@ def agreement_table(found: Agreement, measures: list[str]) -> Table:
         if count
     ]
     title = f"How far {', '.join(measures)} agree on a system's rank"
-    return Table(title, ("places apart", "cases", "share"), rows)
+    note = "a case is one system on one task; places apart: its worst rank by these measures less its best"
+    return Table(title, ("places apart", "cases", "share"), rows, note)
