@@ -142,6 +142,15 @@ def test_overview_ranks_over_the_tasks_each_entered():
     assert table.rows[1][2].strong
 
 
+def test_an_overview_says_what_its_measure_is():
+    for name, start in (
+        ("DSTC7", "DSTC7: mean of hits@10 and MRR, by which the track ranked its teams; ordered by"),
+        ("NMD(A)", "NMD(A): normalised match distance; ordered by"),
+        ("MINE", "ordered by"),
+    ):
+        assert overview_table({"task": {"a": {name: 0.5}}}, name).note.startswith(start)
+
+
 def test_agreement_counts_places_between_ranks():
     found = agreement(RESULTS, ["MRR", "R@1"])
     assert found.cases == 5

@@ -96,6 +96,12 @@ def parse(name: str, truth: JudgementTruth) -> Measure:
     return named[name][2]
 
 
+def sentence_of(name: str) -> str:
+    """Return what the measure of this name measures, whatever the question; nothing where there is none."""
+    _, sentence, _ = (_ORDERED | _NOMINAL).get(name.partition("(")[0], (None, "", ""))
+    return sentence
+
+
 def default_names(truth: JudgementTruth) -> list[str]:
     """Return the measures that fit this truth's questions: across bins for scales, bin by bin for the others."""
     chosen = {distance for distance, _, _ in _ORDERED.values()}

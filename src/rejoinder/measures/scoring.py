@@ -34,6 +34,14 @@ def find_measure(name: str, truth: Truth) -> Measure:
     return judgement.parse(name, truth) if isinstance(truth, JudgementTruth) else selection.parse(name)[0]
 
 
+def sentence_of(name: str) -> str:
+    """Return what a measure of either kind measures, where there is no truth to ask; nothing of one unknown."""
+    try:
+        return selection.parse(name)[0].sentence
+    except UnknownMeasureError:
+        return judgement.sentence_of(name)
+
+
 def score_run(
     run: Run, truth: Truth, names: list[str], alpha: float = judgement.ALPHA, chosen: Chosen | None = None
 ) -> dict[str, Floats]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from rejoinder.measures.scoring import sentence_of
 from rejoinder.report.tables import Cell, Table
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -50,10 +51,11 @@ def overview_table(results: Results, measure: str, higher_is_better: bool = True
         )
         for system, rank in order.items()
     ]
-    note = (
-        "ordered by the average rank over the tasks that each system entered, ties sharing the better rank; – no score"
-    )
-    return Table(f"Overview by {measure}", ("system", *results, "average rank", "tasks"), rows, note)
+    sentence = sentence_of(measure)
+    notes = [f"{measure}: {sentence}"] if sentence else []
+    notes += ["ordered by the average rank over the tasks that each system entered, ties sharing the better rank"]
+    notes += ["– no score"]
+    return Table(f"Overview by {measure}", ("system", *results, "average rank", "tasks"), rows, "; ".join(notes))
 
 
 def _best(systems: Mapping[str, Mapping[str, float]], measure: str, higher_is_better: bool) -> float | None:
