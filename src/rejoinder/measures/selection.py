@@ -181,10 +181,11 @@ def parse(name: str) -> tuple[Measure, Function]:
 
 
 def default_names(truth: SelectionTruth) -> list[str]:
-    """Return the measures that the papers report for this kind of truth."""
+    """Return the measures that the papers report for this kind of truth; with one correct option MAP is MRR."""
+    precision = ["MAP"] if truth.several_correct else []
     if truth.groups is not None and "response" in truth.groups.columns:
-        return ["hits@1", "hits@10", "hits@100", "MRR", "MAP"]
-    names = ["R@1", "R@10", "R@50", "MRR", "MAP", "DSTC7"]
+        return ["hits@1", "hits@10", "hits@100", "MRR", *precision]
+    names = ["R@1", "R@10", "R@50", "MRR", *precision, "DSTC7"]
     return [*names, "hits@1", "hits@10", "hits@50"] if truth.several_correct else names
 
 
