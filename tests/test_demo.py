@@ -32,6 +32,19 @@ def test_the_report_opens_offline(folder):
     assert addresses == set()
 
 
+def test_the_report_says_at_its_top_what_came_out(folder):
+    top = (folder / "report.html").read_text().partition("</header>")[0]
+    assert re.search(
+        r"<strong>Ubuntu, subtask 1: dual encoder 0\.\d+, BM25 0\.\d+ \(MRR, p [^)]*\): [^<]+</strong>", top
+    )
+
+
+def test_a_system_that_can_say_none_answers_subtask_4(folder):
+    assert '"NONE"' in (folder / "runs/ubuntu_4/words or none.json").read_text()
+    section = (folder / "report.html").read_text().split("Ubuntu, subtask 4: perhaps none</h2>")[1]
+    assert re.findall(r'<th scope="row">([^<]*)</th>', section.split("</table>")[0])[0] == "words or none"
+
+
 def test_better_systems_score_better_in_the_report(folder):
     page = (folder / "report.html").read_text()
     overview = re.findall(r'<th scope="row">([^<]*)</th>', page.split("Overview by DSTC7</h2>")[1].split("</table>")[0])

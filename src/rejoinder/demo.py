@@ -49,6 +49,7 @@ _SYSTEMS = {
     "TF-IDF": "ranks by the cosine of TF-IDF vectors of the whole context and the option",
     "BM25": "ranks by BM25 with the whole context as the query",
     "dual encoder": "compares context and option by a small network, trained on other dialogues (dual-encoder-small)",
+    "words or none": "stacks TF-IDF and BM25, and says how likely it is that no option is right (recipe words-or-none)",
     "film answers": "looks answers up by learned ways through the knowledge base (recipe films-questions)",
     "popularity": "recommends the films that most people like",
     "svd": "recommends by singular value decomposition of what people like (recipe films-svd)",
@@ -79,10 +80,11 @@ def run(out: Path, size: int, seed: int) -> Path:
     for comparison in comparisons:
         print_table(score_table(comparison))
         print()
-    print(_contest(comparisons[0], "dual encoder", "BM25", "MRR"))
+    finding = _contest(comparisons[0], "dual encoder", "BM25", "MRR")
+    print(finding)
     report = out / "report.html"
     with progress("drawing the report", None):
-        write_html(report, "Rejoinder on its sample world", comparisons, overviews, _SYSTEMS)
+        write_html(report, "Rejoinder on its sample world", comparisons, overviews, _SYSTEMS, finding)
     print(f"Report: {report.resolve()}")
     return report
 
@@ -142,6 +144,8 @@ def _select(out: Path, name: str, title: str, train: SelectionTask, task: Select
     runs = [system.predict(task) for system in systems]
     if name == "ubuntu_1":
         runs.append(_dual_encoder(task, out / "work", 6 * len(task.examples), seed))
+    if name == "ubuntu_4":
+        runs.append(_words_or_none(train, task, out / "work", seed))
     files = [out / "runs" / name / f"{run.name}.json" for run in runs]
     for file, run in zip(files, runs, strict=True):
         dstc7_runs.write(file, run, truth)
@@ -157,8 +161,6 @@ def _dual_encoder(task: SelectionTask, work: Path, size: int, seed: int) -> Sele
         if dialogue.turns[place].speaker == HELPER
     ]
     wrong = [cut.replies for cut in cuts]
-    ranker = make_system(read_recipe("dual-encoder-small"))
-    assert isinstance(ranker, SelectionSystem)
     lesson = Lesson(
         train=build_task(cuts[200:], wrong, seed=seed),
         dev=build_task(cuts[:200], wrong, seed=seed),
@@ -166,8 +168,26 @@ def _dual_encoder(task: SelectionTask, work: Path, size: int, seed: int) -> Sele
         work=work,
         watch=progress,
     )
-    ranker.fit(lesson)
-    return msgspec.structs.replace(ranker.predict(task), name="dual encoder")
+    return msgspec.structs.replace(_fitted("dual-encoder-small", lesson).predict(task), name="dual encoder")
+
+
+def _words_or_none(train: SelectionTask, task: SelectionTask, work: Path, seed: int) -> SelectionRun:
+    """Let a system answer that can say that no option is right, which it learns on half of the examples."""
+    half = len(train.examples) // 2
+    parts = [msgspec.structs.replace(train, examples=part) for part in (train.examples[:half], train.examples[half:])]
+    ranker = _fitted("words-or-none", Lesson(train=parts[0], dev=parts[1], seed=seed, work=work))
+    return msgspec.structs.replace(ranker.predict(task), name="words or none")
+
+
+def _fitted(recipe: str, lesson: Lesson[SelectionTask]) -> SelectionSystem:
+    """Make a system of a recipe, and its parts before it."""
+    system = make_system(read_recipe(recipe))
+    assert isinstance(system, SelectionSystem)
+    assert lesson.dev is not None
+    of_parts = msgspec.structs.replace(lesson, dev=system.dev_of_parts(lesson.dev, lesson.seed))
+    system.parts = [_fitted(part, of_parts) for part in system.part_sources()]
+    system.fit(lesson)
+    return system
 
 
 def _contest(comparison: Comparison, first: str, second: str, measure: str) -> str:
@@ -176,7 +196,8 @@ def _contest(comparison: Comparison, first: str, second: str, measure: str) -> s
     rows = [by.scores.runs.index(name) for name in (first, second)]
     means, p = by.scores.means[rows], by.test.p[rows[0], rows[1]]
     verdict = "cannot be told apart" if p >= ALPHA else f"{first if means[0] > means[1] else second} is better"
-    return f"{first} {means[0]:.3f}, {second} {means[1]:.3f} ({measure}, {show_p(p)}): {verdict}"
+    figures = f"{first} {means[0]:.3f}, {second} {means[1]:.3f} ({measure}, {show_p(p)})"
+    return f"{_short(comparison)}: {figures}: {verdict}"
 
 
 def _films(out: Path, size: int, seed: int) -> Iterator[Comparison]:

@@ -15,14 +15,16 @@ def write_html(
     comparisons: list[Comparison],
     overviews: list[Table] | None = None,
     systems: Mapping[str, str] | None = None,
+    finding: str = "",
 ) -> None:
-    """Write the page of one or several comparisons; `systems` says what the runs are."""
+    """Write the page of one or several comparisons: `finding` says what came out, `systems` what the runs are."""
     write_page(
         path,
         "comparisons.html",
         title=title,
         overviews=overviews or [],
         systems=systems or {},
+        finding=finding,
         sections=[_section(comparison) for comparison in comparisons],
     )
 
