@@ -256,7 +256,8 @@ def _no_worse(first: Standing, other: Standing, pairs: dict[str, str], how: str)
             found = f"{here:.3f} against {there:.3f}: {here - there:+.3f}"
             if name not in other.earlier and plain not in first.earlier:
                 more = other.scores("DSTC7", name) - first.scores("DSTC7", plain)
-                found += f", 95% within {' to '.join(f'{end[0]:+.3f}' for end in mean_intervals(more[None]))}"
+                low, high = (float(end[0]) for end in mean_intervals(more[None]))
+                found += ", the same for every dialogue" if np.isnan(low) else f", 95% within {low:+.3f} to {high:+.3f}"
             goals.append(Goal(aim, found, here >= there))
     return goals
 
