@@ -4,6 +4,7 @@ import errno
 import math
 import os
 import re
+from types import FrameType
 
 MOST = 2**31 - 1
 """The largest whole number that a setting may be: arrays and files count no further."""
@@ -11,6 +12,11 @@ MOST = 2**31 - 1
 
 class UserError(ValueError):
     """A mistake that the person at the keyboard can mend; the command line shows it as one line."""
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Let a signal end work as Ctrl-C does."""
+    raise KeyboardInterrupt(number)
 
 
 def expect_least(settings: object, **least: float) -> None:

@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from rejoinder.errors import UserError, is_out_of_memory
+from rejoinder.errors import UserError, interrupt, is_out_of_memory
 from rejoinder.lock import held
 from rejoinder.nn.encoders import has_halves, swift
 from rejoinder.nn.row_adagrad import RowAdagrad
@@ -184,8 +183,8 @@ class _Loop:
         self.steps = sum(len(step_places(self.training, size)) for size in sizes)
         self.wrapped.train()
         where = " on the CPU" if self.accelerator.device.type == "cpu" else ""
-        told = watch if self.accelerator.is_main_process else unwatched
-        with told(f"training{where}", sum(sizes)) as advance:
+        heard = watch if self.accelerator.is_main_process else unwatched
+        with heard(f"training{where}", sum(sizes)) as advance:
             advance(self.epoch * len(first) + self.place, self._note())
             while self.epoch < len(sizes) and not self._exhausted():
                 batches = first if self.epoch == 0 else self._batches(self.epoch)
@@ -409,7 +408,7 @@ def _main(folders: list[str]) -> None:
     if not folders or {"-h", "--help"} & {*folders}:
         print(_USAGE, file=sys.stdout if folders else sys.stderr)
         sys.exit(0 if folders else 2)
-    signal.signal(signal.SIGTERM, _stop)  # by which batch systems end what takes too long
+    signal.signal(signal.SIGTERM, interrupt)  # by which batch systems end what takes too long
     try:
         for folder in folders:
             already = " already" if (Path(folder) / WEIGHTS).is_file() else ""
@@ -428,10 +427,6 @@ def _main(folders: list[str]) -> None:
         how = "goes on from the last checkpoint" if saved else "starts anew: nothing was saved yet"
         print(f"interrupted; the same command {how}", file=sys.stderr)
         sys.exit(143 if stop.args == (signal.SIGTERM,) else 130)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(number)
 
 
 def _is_first() -> bool:

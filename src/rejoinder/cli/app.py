@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from threading import current_thread, main_thread
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from rejoinder.errors import interrupt
 
 if TYPE_CHECKING:
     from rejoinder.report.output import Style
@@ -56,7 +57,7 @@ def resumable() -> Iterator[None]:
     """Tell whoever interrupts long work, by Ctrl-C or as a batch system does, how it goes on."""
     ours = current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     if ours:
-        signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -65,10 +66,6 @@ def resumable() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(number)
 
 
 Pool = Annotated[

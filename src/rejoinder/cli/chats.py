@@ -1,4 +1,4 @@
-"""`rejoinder build chats`, and how a team's own dialogues are named and read, here and by other commands."""
+"""`rejoinder build chats`, and how a team says what its columns and speakers are called, for other commands too."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,10 +9,7 @@ from rejoinder.cli.app import Seed
 from rejoinder.cli.build import Candidates, Out, build, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rejoinder.corpora.helpdesk import Columns, Roles
-    from rejoinder.dialogue import Dialogue
 
 Conversation = Annotated[str, typer.Option("--conversation", help="Column with the conversation's id.")]
 Speaker = Annotated[str, typer.Option("--speaker", help="Column with the speaker.")]
@@ -51,31 +48,6 @@ def roles_of(customers: list[str] | None, helpdesks: list[str] | None) -> "Roles
     return Roles(frozenset(customers or ()), frozenset(helpdesks or ()))
 
 
-def read_chats(path: Path, columns: "Columns", roles: "Roles", mask: bool) -> "Sequence[Dialogue]":
-    """Read dialogues from posts, a judgement task folder or DialEval data."""
-    from rejoinder.corpora.helpdesk import read_dialogues
-    from rejoinder.corpora.masking import mask as masked
-    from rejoinder.dialogue import Dialogue, Turn
-    from rejoinder.files import BadInputError
-    from rejoinder.formats import first_keys
-    from rejoinder.tasks.judgement import JudgementTask
-    from rejoinder.tasks.load import load_task
-
-    if not path.is_dir() and "turns" not in first_keys(path):
-        return read_dialogues(path, columns, roles, masked if mask else str)
-    if roles.customers or roles.helpdesks:
-        raise BadInputError(path, "says itself who is who; --customer and --helpdesk are for posts")
-    task = load_task(path)
-    if not isinstance(task, JudgementTask):
-        raise BadInputError(path, "holds no dialogues between a customer and a helpdesk")
-    if not mask:
-        return task.dialogues
-    return [
-        Dialogue(d.id, tuple(Turn(turn.speaker, tuple(map(masked, turn.posts))) for turn in d.turns), d.time)
-        for d in task.dialogues
-    ]
-
-
 @build.command(epilog="Example: rejoinder build chats chats.csv --helpdesk agent --mask --out chats")
 def chats(
     chats: Annotated[
@@ -105,6 +77,7 @@ def chats(
     from rejoinder.folders import staged_folder
     from rejoinder.report.terminal import progress
     from rejoinder.tasks.chats import ChatsPlan, write_chats
+    from rejoinder.tasks.helpdesk import read_chats
 
     with progress(f"reading {chats.name}", None):
         columns, roles = columns_of(conversation, speaker, text, time), roles_of(customer, helpdesk)

@@ -16,7 +16,6 @@ from rejoinder.cli.chats import (
     Text,
     Time,
     columns_of,
-    read_chats,
     roles_of,
 )
 from rejoinder.text import counted
@@ -161,6 +160,7 @@ def judge(
     from rejoinder.report.judgements import write_judgements
     from rejoinder.report.terminal import progress
     from rejoinder.systems.system import JudgementSystem
+    from rejoinder.tasks.helpdesk import read_chats
 
     card, system = load_model(model)
     spare_inputs(out, chats, model)

@@ -112,7 +112,7 @@ def _standardised(column: pl.Expr) -> pl.Expr:
     least, most = column.min().over("example"), column.max().over("example")
     shares = (column - least) / (most - least)  # whose squares are never too small for a float
     standard = (shares - shares.mean().over("example")) / shares.std().over("example")
-    return pl.when((least < most) & standard.is_finite()).then(standard).otherwise(0.0)
+    return pl.when(standard.is_finite()).then(standard).otherwise(0.0)
 
 
 def features(table: pl.DataFrame, runs: int) -> Floats:

@@ -42,6 +42,11 @@ def tidy(dialogue: Dialogue) -> Dialogue:
     return msgspec.structs.replace(dialogue, turns=merge_posts(said for said in posts if said[1]))
 
 
+def has_reply(dialogue: Dialogue) -> bool:
+    """Whether the helpdesk speaks after somebody."""
+    return any(turn.speaker == HELPDESK for turn in dialogue.turns[1:])
+
+
 def cut_dialogue(dialogue: Dialogue) -> list[Cut]:
     """Cut a dialogue before every turn of the helpdesk that follows another turn."""
     turns = tuple((turn.speaker, turn.text) for turn in dialogue.turns)
@@ -99,7 +104,7 @@ def build_subtasks(cut: dict[str, list[Cut]], plan: ChatsPlan) -> Iterator[tuple
 
 def write_chats(out: Path, dialogues: Sequence[Dialogue], plan: ChatsPlan, advance: Step) -> Description:
     """Write subtasks 1, 2 and 4, and a description of them."""
-    usable = [dialogue for dialogue in map(tidy, dialogues) if cut_dialogue(dialogue)]
+    usable = [dialogue for dialogue in map(tidy, dialogues) if has_reply(dialogue)]
     split = split_dialogues(usable)
     cut = {side: [one for dialogue in split[side] for one in cut_dialogue(dialogue)] for side in SPLITS}
     check_candidates(cut, plan.candidates)

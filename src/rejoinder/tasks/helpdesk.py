@@ -1,4 +1,4 @@
-"""A support team's own dialogues as a judgement task, with or without votes: `rejoinder import helpdesk`."""
+"""A support team's own dialogues, and a judgement task of them, with or without votes: `rejoinder import helpdesk`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,13 +6,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from rejoinder.corpora.helpdesk import read_rows
-from rejoinder.dialogue import Dialogue
+from rejoinder.corpora.helpdesk import Columns, Roles, read_dialogues, read_rows
+from rejoinder.corpora.masking import mask as masked
+from rejoinder.dialogue import Dialogue, Turn
 from rejoinder.files import BadInputError
+from rejoinder.formats import first_keys
 from rejoinder.records import read_yaml
 from rejoinder.tasks.dialeval import NUGGET, QUALITY
 from rejoinder.tasks.judgement import VOTE_SCHEMA, JudgementTask, Question
 from rejoinder.tasks.judgement_folder import check_questions, check_votes
+from rejoinder.tasks.load import load_task
 
 QUESTIONS = (*QUALITY, NUGGET)
 
@@ -22,6 +25,23 @@ def read_questions(path: Path) -> tuple[Question, ...]:
     questions = read_yaml(path, tuple[Question, ...])
     check_questions(path, questions)
     return questions
+
+
+def read_chats(path: Path, columns: Columns, roles: Roles, mask: bool) -> Sequence[Dialogue]:
+    """Read dialogues from posts, a judgement task folder or DialEval data."""
+    if not path.is_dir() and "turns" not in first_keys(path):
+        return read_dialogues(path, columns, roles, masked if mask else str)
+    if roles.customers or roles.helpdesks:
+        raise BadInputError(path, "says itself who is who; --customer and --helpdesk are for posts")
+    task = load_task(path)
+    if not isinstance(task, JudgementTask):
+        raise BadInputError(path, "holds no dialogues between a customer and a helpdesk")
+    if not mask:
+        return task.dialogues
+    return [
+        Dialogue(d.id, tuple(Turn(turn.speaker, tuple(map(masked, turn.posts))) for turn in d.turns), d.time)
+        for d in task.dialogues
+    ]
 
 
 def make_task(
