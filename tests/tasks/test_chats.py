@@ -6,7 +6,7 @@ import pytest
 from rejoinder.dialogue import Dialogue, Turn
 from rejoinder.errors import UserError
 from rejoinder.tasks.card import SPLITS, read_card
-from rejoinder.tasks.chats import ChatsPlan, cut_dialogue, split_dialogues, tidy, write_chats
+from rejoinder.tasks.chats import ChatsPlan, cut_dialogue, split_dialogues, tidy, unified, write_chats
 from rejoinder.tasks.selection import NONE, load_selection_task
 from rejoinder.watch import unheard
 
@@ -59,6 +59,25 @@ def test_of_a_long_talk_examples_keep_the_last_turns():
     assert len(cuts) == 100
     assert [len(cut.turns) for cut in cuts[:26]] == [*range(1, 51, 2), 50]
     assert (cuts[-1].turns[0], cuts[-1].turns[-1]) == ((H, "helpdesk 74"), (C, "customer 99"))
+
+
+def test_replies_that_differ_by_capitals_or_stops_alone_are_one_as_most_often_written():
+    def given(cut):
+        return {side: [one.replies for one in cuts] for side, cuts in unified(cut).items()}
+
+    def cuts(*texts):
+        return cut_dialogue(
+            dialogue("a", *((speaker, text) for reply in texts for speaker, text in ((C, "?"), (H, reply))))
+        )
+
+    said = {
+        "train": cuts("sent", "Sent.", "Sent?", "C++", "C", "!"),
+        "test": cuts("Sent.", "SENT!", "Done , ok", "done ok."),
+    }
+    assert given(said) == {
+        "train": [("Sent.",), ("Sent.",), ("Sent?",), ("C++",), ("C",), ("!",)],
+        "test": [("Sent.",), ("Sent.",), ("Done , ok",), ("Done , ok",)],
+    }
 
 
 def test_the_oldest_train_though_the_file_is_in_no_order(built):

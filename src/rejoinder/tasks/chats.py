@@ -3,6 +3,8 @@
 rejoinder build chats chats.csv --out chats
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,13 +20,17 @@ from rejoinder.tasks.collection import Description, markdown, save_task
 from rejoinder.tasks.description import describe, overlap, write_description
 from rejoinder.tasks.selection import SelectionTask
 from rejoinder.tasks.ubuntu import room, side_seeds
-from rejoinder.text import counted
+from rejoinder.text import counted, lowered
 from rejoinder.watch import Step
 
 FEWEST = 10
 """Dialogues of which a tenth is one."""
 CONTEXT = 50
 """Turns before a reply that an example keeps: with all of them, a talk of years would take its length squared."""
+
+
+_STOPS = re.compile(r"[.,;:!…。，；：！]+(?=\s|$)")
+"""Marks at the ends of words; not the question mark, which makes another reply of one."""
 
 
 class ChatsPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +61,22 @@ def cut_dialogue(dialogue: Dialogue) -> list[Cut]:
         for place, (speaker, text) in enumerate(turns)
         if place and speaker == HELPDESK
     ]
+
+
+def unified(cut: dict[str, list[Cut]]) -> dict[str, list[Cut]]:
+    """Let replies that differ by capitals or stops alone be one, as it was written most often."""
+    count = Counter(one.replies[0] for cuts in cut.values() for one in cuts)
+    written: dict[str, str] = {}
+    for text, _ in count.most_common():
+        written.setdefault(_plain(text), text)
+    return {
+        side: [msgspec.structs.replace(one, replies=(written[_plain(one.replies[0])],)) for one in cuts]
+        for side, cuts in cut.items()
+    }
+
+
+def _plain(text: str) -> str:
+    return " ".join(_STOPS.sub("", lowered(text)).split()) or text
 
 
 def split_dialogues(dialogues: Sequence[Dialogue]) -> dict[str, list[Dialogue]]:
@@ -106,7 +128,7 @@ def write_chats(out: Path, dialogues: Sequence[Dialogue], plan: ChatsPlan, advan
     """Write subtasks 1, 2 and 4, and a description of them."""
     usable = [dialogue for dialogue in map(tidy, dialogues) if has_reply(dialogue)]
     split = split_dialogues(usable)
-    cut = {side: [one for dialogue in split[side] for one in cut_dialogue(dialogue)] for side in SPLITS}
+    cut = unified({side: [one for dialogue in split[side] for one in cut_dialogue(dialogue)] for side in SPLITS})
     check_candidates(cut, plan.candidates)
     built: dict[str, int] = {}
     for subtask, side, task in build_subtasks(cut, plan):
