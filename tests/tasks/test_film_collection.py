@@ -91,7 +91,11 @@ def test_the_same_seed_gives_the_same_bytes(cli, world, tmp_path):
 
 def test_official_files_and_back(built, cli, world, tmp_path):
     code, _, err = cli("export", built, "--out", tmp_path / "official")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert [line.split(": ")[:3] for line in err.splitlines()] == [
+        ["note", "left out", str(built / "task_5" / split)] for split in ("dev", "test", "train")
+    ]
+    assert not list((tmp_path / "official").glob("task5*"))
     for number, name in ((1, "qa"), (2, "recs"), (3, "qarecs")):
         path = tmp_path / "official" / f"task{number}_{name}_dev.txt"
         assert cli("import", "mdd", path, "--kb", world / "movie_kb.txt", "--out", tmp_path / "again")[0] == 0
@@ -106,6 +110,13 @@ def test_official_files_and_back(built, cli, world, tmp_path):
     assert [one.options["text"].gather(one.candidates(n)).to_list() for n in range(5)] == [
         other.options["text"].gather(other.candidates(n)).to_list() for n in range(5)
     ]
+
+
+def test_an_exchange_without_those_before_it_fits_no_official_file(built, cli, tmp_path):
+    code, _, err = cli("export", built / "task_5" / "dev", "--out", tmp_path / "official")
+    assert code == 2
+    assert re.search(r"task_5/dev: example \d+: an exchange without those before it", err)
+    assert not (tmp_path / "official" / "task5_joint_dev.txt").exists()
 
 
 def test_only_film_tasks_are_exported(cli, save, tmp_path):

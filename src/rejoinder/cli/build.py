@@ -284,11 +284,12 @@ def export(
     DSTC7's examples, answer keys and pools, Movie Dialog's exchanges, or DialEval's dialogues with their annotations.
     """
     from rejoinder.report.terminal import progress
-    from rejoinder.tasks.film_transfer import export_films
+    from rejoinder.tasks.film_transfer import LoneExchangeError, export_films
     from rejoinder.tasks.transfer import export_dialeval, export_dstc7, official_format, task_folders
 
     pools: dict[Path, pl.DataFrame] = {}
-    for task in task_folders(folder):
+    tasks = task_folders(folder)
+    for task in tasks:
         with progress(f"writing {task.name}", None) as advance:
             chosen = format_ or official_format(task)
             if chosen == "dialeval":
@@ -297,8 +298,13 @@ def export(
                 paths = export_films(task, out, advance)
             else:
                 paths = export_dstc7(task, out, advance, pools)
-            for path in paths:
-                typer.echo(str(path))
+            try:
+                for path in paths:
+                    typer.echo(str(path))
+            except LoneExchangeError as error:
+                if len(tasks) == 1:
+                    raise
+                typer.echo(f"note: left out: {error}", err=True)
 
 
 Model = Annotated[Path, typer.Option("--model", help="What `rejoinder disentangle train` wrote.")]

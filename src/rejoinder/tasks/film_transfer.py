@@ -140,6 +140,10 @@ def _break_downs(kb: KnowledgeBase, exchanges: Sequence[Exchange], task: int) ->
 NAMES = {1: "qa", 2: "recs", 3: "qarecs", 4: "reddit", 5: "joint"}
 
 
+class LoneExchangeError(BadInputError):
+    """Official files hold whole dialogues: read back, an exchange alone would belong to the one written before it."""
+
+
 def export_films(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
     """Write a task as the official files are: exchanges, and the candidates of task 4."""
     card = read_card(folder)
@@ -148,9 +152,14 @@ def export_films(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
     task = load_selection_task(folder)
     path = out / f"task{card.subtask}_{NAMES[card.subtask]}_{card.split}.txt"
     texts = task.options["text"].to_list()
+    said: list[str] = []
     with write_atomically(path) as file:
-        for turns, correct in task.examples.select("turns", "correct").iter_rows():
-            number = (len(turns) + 1) // 2
+        for name, turns, correct in task.examples.select("id", "turns", "correct").iter_rows():
+            before, said = said, [turn["text"] for turn in turns[::2]]
+            number = len(said)
+            if number > 1 and said[:-1] != before:
+                problem = "an exchange without those before it; official files hold whole dialogues"
+                raise LoneExchangeError(folder, problem, f"example {name}")
             start = "\n" if number == 1 and file.tell() and card.subtask > 2 else ""
             answers = ", ".join(texts[row] for row in correct)
             file.write(f"{start}{number} {turns[-1]['text']}\t{answers}\n".encode())
