@@ -171,6 +171,8 @@ def test_disentangle_train_apply_and_score(cli, tmp_path, logs):
     assert json.loads(out)["link F"] > 60
     code, out, _ = cli("disentangle", "score", tmp_path / "new", tmp_path / "new")
     assert "100.0" in out
+    assert "percent ↑" in out
+    assert "100 is perfect by all of them" in out
 
 
 def test_dialeval_files_into_folders_and_back(cli, tmp_path):

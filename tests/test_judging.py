@@ -279,3 +279,9 @@ def test_dialogues_that_say_who_is_who_take_no_other_word_for_it(cli, model, tmp
 def test_judgements_can_be_kept():
     found = judge(Mood(None), [dialogue("a", "hi")])
     assert msgspec.structs.replace(found, distributions={}).scales == []
+
+
+def test_tables_of_a_description_stand_apart(cli, model):
+    _, out, _ = cli("describe", model / "train_en.json", "--annotators", "--markdown")
+    before = [one for one, title in zip(out.splitlines(), out.splitlines()[1:], strict=False) if "**A" in title]
+    assert before == ["", ""]

@@ -368,4 +368,5 @@ def score_links(
         typer.echo(msgspec.json.encode(figures))
     else:
         rows = [(name, f"{value:.1f}") for name, value in figures.items()]
-        print_table(table_of(f"{predicted} against {gold}", ("measure", "percent"), rows))
+        note = "100 is perfect by all of them; variation of information is counted down from there"
+        print_table(table_of(f"{predicted} against {gold}", ("measure", "percent ↑"), rows, note))

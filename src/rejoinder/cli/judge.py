@@ -119,9 +119,9 @@ def describe(
     show(statistics_table(tasks), style)
     for name, task in tasks.items():
         if task.votes is not None:
-            show(alpha_table(name, task), style)
-            if annotators:
-                show(annotators_table(name, task), style)
+            for tabulate in (alpha_table, annotators_table) if annotators else (alpha_table,):
+                typer.echo()
+                show(tabulate(name, task), style)
 
 
 @app.command(epilog="Example: rejoinder judge chats.csv --model judge.model --out judged.csv --report judged.html")

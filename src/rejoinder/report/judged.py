@@ -1,5 +1,6 @@
 """Tables of judged data: statistics, agreement and annotators."""
 
+import math
 from collections.abc import Mapping
 
 from rejoinder.measures.agreement import agreement_table, annotator_table
@@ -34,21 +35,31 @@ def _value(value: object) -> str:
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+NO_FIGURE = "–"
+
+
 def alpha_table(name: str, task: JudgementTask) -> Table:
     """Return Krippendorff's alpha for each question."""
     rows = [
-        (question, role or "dialogue", level, f"{alpha:.3f}", f"{units:,}", f"{votes:,}")
+        (question, role or "dialogue", level, _alpha(alpha), f"{units:,}", f"{votes:,}")
         for question, role, level, alpha, units, votes in agreement_table(task).iter_rows()
     ]
     header = ("question", "of", "level", "Krippendorff's alpha", "units", "votes")
-    return table_of(f"Agreement: {name}", header, rows)
+    unknown = any(row[3] == NO_FIGURE for row in rows)
+    note = f"{NO_FIGURE} none, as no two people voted on the same, or all votes are alike" if unknown else ""
+    return table_of(f"Agreement: {name}", header, rows, note)
+
+
+def _alpha(alpha: float) -> str:
+    return NO_FIGURE if math.isnan(alpha) else f"{alpha:.3f}"
 
 
 def annotators_table(name: str, task: JudgementTask) -> Table:
     """Return what can be said of each annotator."""
     rows = [
-        (question, annotator, f"{votes:,}", f"{agreement:.3f}", "" if bias is None else f"{bias:+.3f}")
+        (question, annotator, f"{votes:,}", f"{agreement:.3f}", NO_FIGURE if bias is None else f"{bias:+.3f}")
         for question, annotator, votes, agreement, bias in annotator_table(task).iter_rows()
     ]
     header = ("question", "annotator", "votes", "share of the others who agree", "labels above the others' mean")
-    return table_of(f"Annotators: {name}", header, rows, keys=2)
+    note = f"{NO_FIGURE} no scale" if any(row[4] == NO_FIGURE for row in rows) else ""
+    return table_of(f"Annotators: {name}", header, rows, note, keys=2)

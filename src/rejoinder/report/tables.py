@@ -34,9 +34,11 @@ class Table(msgspec.Struct, frozen=True):
     """How many columns say what a row is about: they are repeated where a wide table goes on below."""
 
 
-def table_of(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], keys: int = 1) -> Table:
+def table_of(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "", keys: int = 1
+) -> Table:
     """Build a table of plain values."""
-    return Table(title, tuple(header), [tuple(Cell(_text(value)) for value in row) for row in rows], keys=keys)
+    return Table(title, tuple(header), [tuple(Cell(_text(value)) for value in row) for row in rows], note, keys)
 
 
 def _text(value: object) -> str:
