@@ -9,7 +9,7 @@ import pytest
 
 from rejoinder.dialogue import Dialogue, Turn
 from rejoinder.judging import Judgements, follow, judge, trend, values_of
-from rejoinder.report.judgements import records
+from rejoinder.report.judgements import _interval, records
 from rejoinder.runs.judgement import JudgementRun, uniform
 from rejoinder.sample import helpdesk
 from rejoinder.systems.system import JudgementSystem
@@ -225,6 +225,29 @@ def test_one_dialogue_alone_has_no_interval(cli, model, save, tmp_path):
     assert ("no interval, as no two scores differ" in text, "95% interval" in text, "-0.00" in text) == (
         *(True, False, False),
     )
+
+
+def test_the_page_says_when_the_dialogues_were(cli, model, save, tmp_path):
+    assert cli("train", "mean-by-turn", "--task", model / "train_en.json", "--out", tmp_path / "model")[0] == 0
+
+    def page(*dialogues):
+        posts = [f"{n},{who},hi,{time}\n" for n, (time, speakers) in enumerate(dialogues) for who in speakers]
+        chats = save("chats.csv", "conversation,speaker,text,time\n" + "".join(posts))
+        given = ("--model", tmp_path / "model", "--out", tmp_path / "out.csv", "--report", tmp_path / "page.html")
+        assert cli("judge", chats, *given)[0] == 0
+        return (tmp_path / "page.html").read_text("utf-8")
+
+    both = ("customer", "helpdesk")
+    days = [(f"2024-05-0{day} 09:00", both) for day in (1, 1, 2)]
+    assert "2 dialogues, 4 turns, 2024-05-01. Each" in page(*days[:2])
+    assert "4 dialogues, 8 turns, 2024-05-01 to 2024-05-02 (1 without a time). Each" in page(*days, ("", both))
+
+
+def test_an_interval_needs_some_scores():
+    assert _interval(np.array([0.5, 0.5, 0.5, 0.5, 0.5])) == "no two scores differ"
+    assert _interval(np.array([0.1, 0.9])) == "2 dialogues are too few"
+    low, high = _interval(np.array([0.1, 0.9, 0.4, 0.5, 0.6]))
+    assert 0.1 < low < 0.5 < high < 0.9
 
 
 def test_a_model_that_learned_both_languages_may_judge_both(cli, model, tmp_path):

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 CHUNK = 1_000
 """Dialogues judged at a time, so that any number of them takes little memory."""
 FEWEST = 5
-"""Dialogues that a point of a trend needs: the interval of fewer says nothing."""
+"""Dialogues that the interval of a mean needs, and with it a point of a trend: of fewer it says nothing."""
 
 MOST_POINTS = 40
 STRETCHES = {"day": "1d", "week": "1w", "month": "1mo"}

@@ -10,9 +10,10 @@ import altair as alt
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from rejoinder.files import write_atomically
-from rejoinder.judging import Course, Judgements, TrendPoint, values_of
+from rejoinder.judging import FEWEST, Course, Judgements, TrendPoint, values_of
 from rejoinder.model import ModelCard, Source
 from rejoinder.report.page import write_page
 from rejoinder.report.plots import styled, to_svg
@@ -128,23 +129,33 @@ def write_report(path: Path, report: Report) -> None:
 
 def _period(found: Judgements) -> str | None:
     times = [dialogue.time for dialogue in found.dialogues if dialogue.time is not None]
-    return f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d}" if times else None
+    if not times:
+        return None
+    days = dict.fromkeys(f"{time:%Y-%m-%d}" for time in (min(times), max(times)))
+    timeless = len(found.dialogues) - len(times)
+    return " to ".join(days) + (f" ({timeless:,} without a time)" if timeless else "")
 
 
 def _summary(found: Judgements, question: Question) -> dict[str, object]:
     scores = found.scores(question)
     scores = scores[~np.isnan(scores)]
-    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in mean_intervals(scores[None], resamples=1_000))
     p = found.distributions[question.name].mean(axis=0)
     return {
         "name": question.name,
         "mean": float(scores.mean()),
-        "low": low,
-        "high": high,
+        "interval": _interval(scores),
         "spread": float(found.spread(question).mean()),
         "shares": _shares(question, p),
         "ends": (question.labels[-1], question.labels[0]),
     }
+
+
+def _interval(scores: NDArray[np.float64]) -> tuple[float, float] | str:
+    """Return the ends of the mean's interval, or why it has none."""
+    low, high = (float(end[0]) for end in mean_intervals(scores[None], resamples=1_000))
+    if np.isnan(low):
+        return "no two scores differ"
+    return (low, high) if len(scores) >= FEWEST else f"{counted(len(scores), 'dialogue')} are too few"
 
 
 def _shares(question: Question, p: Sequence[float]) -> list[dict[str, object]]:
