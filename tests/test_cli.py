@@ -159,6 +159,11 @@ def test_break_down_by_a_column_of_the_truth(cli, helpdesk_files):
     assert {value: runs[0]["n"] for value, runs in groups.items()} == {
         str(n): counts.count(n) for n in sorted(set(counts))
     }
+    _, out, _ = cli("score", truth, *runs, "--by", "turns", "--markdown", "-m", "NMD(A)", *QUICK)
+    first, *tables = ([line.split(" | ")[0] for line in part.splitlines()[3:]] for part in out.split("\n**"))
+    assert [[name for name in names if name.startswith("| ")] for names in tables] == [
+        [name for name in first if name.startswith("| ")]
+    ]
     code, _, err = cli("score", truth, runs[0], "--by", "colour")
     assert code == 2
     assert "no column 'colour' to break down by; there are turns" in err

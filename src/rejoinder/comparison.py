@@ -83,6 +83,13 @@ class Comparison(msgspec.Struct, frozen=True):
     """Published rows: run -> measure -> mean. They have no scores by example, so nothing is tested against them."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def ranked(self) -> list[str]:
+        """Return the runs, best first by the first measure; those that it does not score come last."""
+        first = self.measures[0]
+        scored = [first.scores.runs[place] for place in first.order]
+        return scored + [run for run in self.runs if run not in scored]
+
 
 class Settings(msgspec.Struct, frozen=True):
     """What makes a comparison reproducible, besides the data."""

@@ -142,6 +142,11 @@ def test_overview_ranks_over_the_tasks_each_entered():
     assert table.rows[1][2].strong
 
 
+def test_of_systems_tied_by_all_but_rounding_each_is_the_best():
+    table = overview_table({"task": {"a": {"MRR": 0.3}, "b": {"MRR": 0.1 + 0.2}, "c": {"MRR": 0.2}}}, "MRR")
+    assert [(row[1].strong, row[2].text) for row in table.rows] == [(True, "1.00"), (True, "1.00"), (False, "3.00")]
+
+
 def test_an_overview_says_what_its_measure_is():
     for name, start in (
         ("DSTC7", "DSTC7: mean of hits@10 and MRR, by which the track ranked its teams; ordered by"),

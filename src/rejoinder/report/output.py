@@ -82,13 +82,13 @@ def _with_groups(evaluation: Evaluation) -> dict[str, object]:
 
 
 def _group_tables(evaluation: Evaluation, log2: bool) -> list[Table]:
-    """Return a table for each measure: a row a run, a column a group."""
+    """Return a table for each measure: a row a run, in the order of the scores over all groups; a column a group."""
     groups = {value: score_table(comparison, log2) for value, comparison in evaluation.by.items()}
     header = ("run", *(f"{value} (n={evaluation.by[value].examples})" for value in groups))
     tables = []
     for place, by in enumerate(evaluation.comparison.measures, 1):
         rows = []
-        for run in by.scores.runs:
+        for run in (run for run in evaluation.comparison.ranked if run in by.scores.runs):
             cells = (next(row[place] for row in table.rows if row[0].text == run) for table in groups.values())
             rows.append((Cell(run), *cells))
         note = "; ".join(note_on_intervals(part.measures[place - 1] for part in evaluation.by.values()))

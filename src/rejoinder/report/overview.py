@@ -11,6 +11,9 @@ from rejoinder.report.tables import Cell, Table
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
 """task -> system -> measure -> mean."""
 
+_DIGITS = 12
+"""Means that are equal to so many digits differ by rounding alone: they are tied."""
+
 
 class Agreement(msgspec.Struct, frozen=True):
     """How far apart one system's ranks by several measures are, over all systems and tasks."""
@@ -32,8 +35,7 @@ def average_ranks(results: Results, measure: str, higher_is_better: bool = True)
 
 
 def _ranks(scored: Mapping[str, float], higher_is_better: bool) -> dict[str, float]:
-    # means that differ by rounding alone are tied
-    values = np.round(np.array(list(scored.values())), 12) * (-1 if higher_is_better else 1)
+    values = np.round(np.array(list(scored.values())), _DIGITS) * (-1 if higher_is_better else 1)
     ranked = np.searchsorted(np.sort(values), values) + 1.0  # tied systems share the best of their ranks
     return dict(zip(scored, ranked.tolist(), strict=True))
 
@@ -60,11 +62,11 @@ def overview_table(results: Results, measure: str, higher_is_better: bool = True
 
 def _best(systems: Mapping[str, Mapping[str, float]], measure: str, higher_is_better: bool) -> float | None:
     values = [means[measure] for means in systems.values() if measure in means]
-    return None if not values else max(values) if higher_is_better else min(values)
+    return None if not values else round(max(values) if higher_is_better else min(values), _DIGITS)
 
 
 def _cell(value: float | None, best: float | None) -> Cell:
-    return Cell("–") if value is None else Cell(f"{value:.4f}", strong=value == best)
+    return Cell("–") if value is None else Cell(f"{value:.4f}", strong=round(value, _DIGITS) == best)
 
 
 def agreement(results: Results, measures: list[str], higher_is_better: bool = True) -> Agreement:

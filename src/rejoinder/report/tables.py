@@ -64,9 +64,7 @@ def note_on_intervals(measures: Iterable[MeasureComparison]) -> list[str]:
 
 def score_table(comparison: Comparison, log2: bool = False) -> Table:
     """Tabulate means with intervals and tie groups: a row a run, in order of the first measure."""
-    order = comparison.measures[0].order
-    names = [comparison.measures[0].scores.runs[place] for place in order]
-    names += [run for run in comparison.runs if run not in names]
+    names = comparison.ranked
     rows = [(Cell(run), *(_score_cell(by, run, log2) for by in comparison.measures)) for run in names]
     for run, means in comparison.references.items():
         published = (means.get(by.measure.name) for by in comparison.measures)
