@@ -285,6 +285,11 @@ def test_published_lists_and_prints(cli):
     assert "rank_correlation" in out
     _, out, _ = cli("published", "dialeval1", "--table", "rank_correlation", "--where", "language=chinese", "--csv")
     assert len(out.splitlines()) == 5
+    for style in ((), ("--markdown",), ("--latex",)):
+        _, out, _ = cli("published", "dialeval1", "--table", "runs", *style)
+        assert "Section" not in out
+        _, out, _ = cli("published", "dialeval1", "--table", "data", *style)
+        assert "Section 2.3 announces four nugget types; table 3 lists five." in out
     code, _, err = cli("published", "dialeval1", "--table", "nothing")
     assert (code, "dialeval1 has no table 'nothing'" in err) == (2, True)
 

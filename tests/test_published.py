@@ -2,7 +2,7 @@ import pytest
 
 from rejoinder import published
 from rejoinder.errors import UserError
-from rejoinder.report.output import published_dstc7
+from rejoinder.report.output import Style, published_dstc7, show_published
 from rejoinder.report.overview import agreement, average_ranks
 
 
@@ -67,3 +67,11 @@ def test_measures_agree_on_ranks_about_as_often_as_the_paper_says():
     assert found.cases == 124
     assert found.spread[0] / found.cases == pytest.approx(0.39, abs=0.05)
     assert found.spread[1] / found.cases == pytest.approx(0.34, abs=0.05)
+
+
+def test_a_narrow_terminal_repeats_what_tells_rows_apart(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    show_published("dstc7", "results", ["dataset=ubuntu"], Style.TERMINAL)
+    heads = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if line.startswith("dataset")]
+    assert heads == [["dataset", "subtask", "team"]] * len(heads)
+    assert len(heads) > 1

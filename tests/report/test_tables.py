@@ -140,6 +140,8 @@ def test_overview_ranks_over_the_tasks_each_entered():
         ["c", "0.4000", "0.2000", "2.50", "2 of 2"],
     ]
     assert table.rows[1][2].strong
+    assert table.note.endswith("; – no score")
+    assert "no score" not in overview_table({"t2": RESULTS["t2"]}, "MRR").note
 
 
 def test_of_systems_tied_by_all_but_rounding_each_is_the_best():

@@ -1,6 +1,7 @@
 import pytest
 
 from rejoinder.report import terminal
+from rejoinder.report.tables import table_of
 
 
 @pytest.fixture
@@ -25,3 +26,11 @@ def test_work_of_unknown_length_has_no_share(clock, capsys):
         clock[0] = 10
         advance(1)
     assert capsys.readouterr().err == "searching\n"
+
+
+def test_a_table_that_goes_on_below_repeats_the_keys_that_leave_room(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [("a", "b", "c" * 30, "d" * 9, "e" * 9)]
+    terminal.print_table(table_of("title", ("one", "two", "three", "four", "five"), rows, keys=3))
+    heads = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("one")]
+    assert heads == [["one", "two", "three"], ["one", "two", "four", "five"]]

@@ -207,13 +207,17 @@ def show_published(paper: str | None, name: str | None, where: list[str], style:
     if paper is None:
         raise UserError(f"--table needs a paper: {', '.join(published.PAPERS)}")
     table = published.find(paper, name)
-    chosen = _where(table.rows(), where)
+    every = table.rows()
+    chosen = _where(every, where)
     title = f"{published.PAPERS[paper]}, {table.source}: {table.title}"
-    keys = next((place for place, value in enumerate(chosen[0].values()) if _is_number(value)), 1)
-    show(table_of(title, list(chosen[0]), [list(row.values()) for row in chosen], keys=max(keys, 1)), style)
-    if style == Style.TERMINAL:
-        for note in table.notes:
-            print(f"- {note}")
+    cells = [list(row.values()) for row in chosen]
+    show(table_of(title, list(chosen[0]), cells, " ".join(table.notes), _keys(every)), style)
+
+
+def _keys(rows: list[dict[str, str]]) -> int:
+    """Return how many columns, from the first on, it takes to tell all rows apart."""
+    cells = [tuple(row.values()) for row in rows]
+    return next(count for count in range(1, len(rows[0]) + 1) if len({row[:count] for row in cells}) == len(cells))
 
 
 def _where(rows: list[dict[str, str]], conditions: list[str]) -> list[dict[str, str]]:
@@ -226,11 +230,3 @@ def _where(rows: list[dict[str, str]], conditions: list[str]) -> list[dict[str, 
         if not rows:
             raise UserError(f"--where {condition}: no such row; {column} is one of {', '.join(values)}")
     return rows
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -56,7 +56,7 @@ def overview_table(results: Results, measure: str, higher_is_better: bool = True
     sentence = sentence_of(measure)
     notes = [f"{measure}: {sentence}"] if sentence else []
     notes += ["ordered by the average rank over the tasks that each system entered, ties sharing the better rank"]
-    notes += ["– no score"]
+    notes += ["– no score"] if any(cell.text == "–" for row in rows for cell in row) else []
     return Table(f"Overview by {measure}", ("system", *results, "average rank", "tasks"), rows, "; ".join(notes))
 
 

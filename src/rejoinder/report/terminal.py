@@ -33,12 +33,12 @@ _GAP = 2
 
 
 def _fitting(table: Table, width: int) -> Iterator[list[int]]:
-    """Yield stretches of columns that fit side by side, each led by the key columns."""
+    """Yield stretches of columns that fit side by side, each led by the key columns, or as many as leave room."""
     widths = [
         max([len(name), *(max(len(row[place].text), len(row[place].detail)) for row in table.rows)]) + _GAP
         for place, name in enumerate(table.header)
     ]
-    keys = list(range(table.keys)) if sum(widths[: table.keys]) < 0.7 * width else [0]
+    keys = [place for place in range(table.keys) if sum(widths[: place + 1]) < 0.7 * width] or [0]
     columns, used = list(keys), sum(widths[place] for place in keys)
     for place in (place for place in range(len(widths)) if place not in keys):
         if len(columns) > len(keys) and used + widths[place] > width:
