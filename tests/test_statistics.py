@@ -114,6 +114,12 @@ def test_p_values_are_symmetric_and_fall_with_the_difference(rng):
     assert p.min() > 0
 
 
+def test_a_run_far_from_all_others_makes_it_hard_to_tell_close_ones_apart(rng):
+    close = 0.1 * rng.random((2, 60)) + np.array([[0.0], [0.05]])
+    assert randomised_tukey_hsd(close, 2_000).p[0, 1] < 0.001
+    assert randomised_tukey_hsd(np.vstack([close, np.ones(60)]), 2_000).p[0, 1] > 0.05
+
+
 def test_zero_one_scores_tie_with_the_observed_arrangement():
     scores = np.array([[1, 1, 1, 0, 1, 0, 1.0], [0, 1, 0, 0, 1, 0, 0.0]]) / 3
     # 4 pairs differ at most: 3 wins and no loss among 7, so p = 2 / 2^3
