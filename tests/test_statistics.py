@@ -215,6 +215,16 @@ def test_kendall_tau_is_scipys(ranks):
     assert ours.estimate == pytest.approx(theirs, abs=1e-12, nan_ok=True)
 
 
+def test_equal_rankings_have_no_interval_of_tau():
+    ranks = np.arange(5.0)
+    for other, tau in ((ranks, 1), (-ranks, -1)):
+        found = kendall_tau(ranks, other, resamples=500)
+        assert found.estimate == pytest.approx(tau)
+        assert np.isnan([found.low, found.high]).all()
+    found = kendall_tau(ranks, np.array([0.0, 1, 2, 4, 3]), resamples=500)
+    assert found.low < found.estimate < found.high
+
+
 def test_paired_test_reports_difference_p_and_effect():
     first = np.array([0.9, 0.8, 0.7, 0.9, 0.6, 0.8])
     second = np.array([0.5, 0.6, 0.4, 0.7, 0.5, 0.3])

@@ -238,7 +238,8 @@ def kendall_tau(
     """Return Kendall's tau-b of two rankings of the same runs, with a percentile bootstrap interval over the runs.
 
     This is what DialEval-1 used (section 5.1, note 2: NSM3's kendall.ci with bootstrap): its k-th smallest and k-th
-    largest resampled tau, k = floor((B + 1) alpha / 2). Resamples in which a ranking is constant have no tau.
+    largest resampled tau, k = floor((B + 1) alpha / 2). Resamples in which a ranking is constant have no tau. Where all
+    others have the same, as those of equal rankings do, there is no interval (NaN): they say nothing of other runs.
     """
     listed = np.lexsort((y, x))  # in whichever order runs were named
     agreement = _order(x[listed]), _order(y[listed])
@@ -246,7 +247,7 @@ def kendall_tau(
     counts = _draw_counts(resamples, len(x), np.random.default_rng(seed))
     taus = _weighted_tau(counts, *agreement)
     taus = np.sort(taus[~np.isnan(taus)])
-    if not len(taus):
+    if not len(taus) or taus[-1] - taus[0] <= _SLACK:
         return Interval(float(estimate[0]), math.nan, math.nan)
     k = max(1, math.floor((len(taus) + 1) * (1 - confidence) / 2))
     return Interval(float(estimate[0]), float(taus[k - 1]), float(taus[-k]))

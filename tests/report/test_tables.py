@@ -91,6 +91,9 @@ def test_correlations_have_the_papers_layout():
     table = correlation_table([Correlation(("NMD(A)", "RSNOD(A)"), Interval(1.0, 1.0, 1.0))])
     assert table.rows[0][0].text == "NMD(A) vs RSNOD(A)"
     assert table.rows[0][1].plain() == "1.000 [1.000, 1.000]"
+    table = correlation_table([Correlation(("NMD(A)", "RSNOD(A)"), Interval(1.0, float("nan"), float("nan")))])
+    assert table.rows[0][1].plain() == "1.000 [–]"
+    assert table.note == "[–] no interval, as any of these runs are ranked alike"
 
 
 AWKWARD = Table("50% & more_x", ("run", "R@1 ↑"), [(Cell("a|b_c {x}"), Cell("0.5", "[0.4, 0.6] a", strong=True))])

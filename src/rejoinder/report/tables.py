@@ -124,10 +124,12 @@ def significance_table(by: MeasureComparison) -> Table:
 def correlation_table(correlations: list[Correlation]) -> Table:
     """Tabulate how far measures rank the runs alike (the layout of DialEval-1, tables 8 and 13)."""
     rows = [
-        (Cell(" vs ".join(c.measures)), Cell(f"{c.tau.estimate:.3f}", f"[{c.tau.low:.3f}, {c.tau.high:.3f}]"))
+        (Cell(" vs ".join(c.measures)), Cell(f"{c.tau.estimate:.3f}", show_interval(c.tau.low, c.tau.high, 3)))
         for c in correlations
     ]
-    return Table("Rank correlation between measures", ("measures", "Kendall's tau [95% interval]"), rows)
+    unknown = any(math.isnan(c.tau.low) for c in correlations)
+    note = f"{NO_INTERVAL} no interval, as any of these runs are ranked alike" if unknown else ""
+    return Table("Rank correlation between measures", ("measures", "Kendall's tau [95% interval]"), rows, note)
 
 
 def to_markdown(table: Table) -> str:
