@@ -154,9 +154,9 @@ def f_over_mass(ranks: Ranks) -> Floats:
 Function = Callable[[Ranks], Floats]
 
 _AT_K: dict[str, tuple[Callable[[Ranks, int], Floats], str, str]] = {
-    "R": (recall, "share of the correct options among the first {k} choices", _LOWE),
-    "hits": (hits, "whether any correct option is among the first {k} choices", _DODGE),
-    "P": (precision, "share of correct options among the first {k} choices", "trec_eval"),
+    "R": (recall, "share of the correct options in the top {k}", _LOWE),
+    "hits": (hits, "whether any correct option is in the top {k}", _DODGE),
+    "P": (precision, "share of correct options in the top {k}", "trec_eval"),
 }
 _WHOLE: dict[str, tuple[Function, str, str]] = {
     "MRR": (reciprocal_rank, "1 / rank of the best ranked correct option", _DSTC7),
