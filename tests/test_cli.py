@@ -275,6 +275,15 @@ def test_overview_of_score_files(cli, selection_files, tmp_path):
     assert (code, "not what `rejoinder score --json` prints" in err) == (2, True)
 
 
+def test_an_overview_of_judged_tasks_is_by_their_first_measure(cli, helpdesk_files, tmp_path):
+    truth, runs = helpdesk_files
+    _, out, _ = cli("score", truth, *runs, "--json", "-m", "RSNOD(S)", "-m", "NMD(A)", *QUICK)
+    (tmp_path / "one.json").write_text(out)
+    assert cli("overview", f"en={tmp_path / 'one.json'}") == cli(
+        "overview", f"en={tmp_path / 'one.json'}", "-m", "RSNOD(S)"
+    )
+
+
 def test_overview_of_the_published_results(cli):
     _, out, _ = cli("overview", "published", "--csv")
     assert out.splitlines()[1].startswith("team 3,0.8185,0.1455,")

@@ -212,7 +212,10 @@ def overview(
             help="What `rejoinder score --json` printed for each task; or `published` for DSTC7's own results.",
         ),
     ],
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to order by.")] = "DSTC7",
+    measure: Annotated[
+        str | None,
+        typer.Option("--measure", "-m", help="The measure to order by.", show_default="DSTC7, or else the first"),
+    ] = None,
     csv: Csv = False,
     markdown: Markdown = False,
     latex: Latex = False,

@@ -183,10 +183,13 @@ def published_dstc7() -> Results:
 LOWER = ("NMD", "RSNOD", "JSD", "RNSS")
 
 
-def show_overview(arguments: list[str], measure: str, style: Style) -> None:
-    """Print what `rejoinder overview` found."""
+def show_overview(arguments: list[str], measure: str | None, style: Style) -> None:
+    """Print what `rejoinder overview` found, by DSTC7's score or, where no task has it, by the first measure."""
     results = read_results(arguments)
-    known = sorted({name for systems in results.values() for means in systems.values() for name in means})
+    given = [name for systems in results.values() for means in systems.values() for name in means]
+    known = sorted(set(given))
+    if measure is None:
+        measure = given[0] if given and "DSTC7" not in known else "DSTC7"
     if measure not in known:
         raise BadInputError("overview", f"no measure {measure!r}; there are {', '.join(known)}")
     higher = not measure.startswith(LOWER)
