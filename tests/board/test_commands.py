@@ -139,6 +139,23 @@ def test_backup_and_restore(make_world, database_url, tmp_path, make_run):
     copy.close()
 
 
+def test_a_backup_while_files_come_and_go(world, tmp_path, monkeypatch):
+    """A run that is refused takes its file along, also while a backup is being written."""
+    for name in ("going", "staying", ".coming.part"):
+        (world.site.runs / name).write_bytes(b"run")
+    look = tarfile.TarFile.gettarinfo
+
+    def look_late(archive, name=None, arcname=None, fileobj=None):
+        if str(name).endswith("going"):
+            (world.site.runs / "going").unlink()
+        return look(archive, name, arcname, fileobj)
+
+    monkeypatch.setattr(tarfile.TarFile, "gettarinfo", look_late)
+    write_backup(world.site, tmp_path / "backup.tar")
+    with tarfile.open(tmp_path / "backup.tar") as archive:
+        assert [name for name in archive.getnames() if name.startswith("runs/")] == ["runs/staying"]
+
+
 def test_restore_to_postgresql(make_world, postgres_url, tmp_path, make_run):
     world = make_world()
     world.hand_in(world.user("Anna", "Team A"), world.competition(), make_run(0.5))

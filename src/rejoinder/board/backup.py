@@ -3,9 +3,10 @@
 import base64
 import io
 import json
+import os
 import shutil
 import tarfile
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ _UNFIT = (LookupError, AttributeError, TypeError, ValueError, SQLAlchemyError, C
 
 
 def write_backup(site: Site, out: Path) -> None:
-    """Write an archive, gzipped if its name says so; the tables of one moment, and then the files, which only grow."""
+    """Write an archive, gzipped if its name says so: the tables of one moment, and then the files."""
     with write_atomically(out) as file, tarfile.open(fileobj=file, mode="w") as archive:
         with site.database.snapshot() as connection:
             _add(archive, "revision", (revision_of(connection) or "").encode())
@@ -34,12 +35,15 @@ def write_backup(site: Site, out: Path) -> None:
                 lines = [json.dumps({key: _to_json(value) for key, value in row.items()}) for row in rows]
                 _add(archive, f"tables/{table.name}.jsonl", "\n".join(lines).encode())
         for part in PARTS:
-            archive.add(site.folder / part, part, filter=_finished)
+            _add_files(archive, site.folder, part)
 
 
-def _finished(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out what is being received."""
-    return None if Path(member.name).name.startswith(".") else member
+def _add_files(archive: tarfile.TarFile, folder: Path, part: str) -> None:
+    """Add the files of a part but for those that are being received, and for those that go while they are read."""
+    found = (Path(where) / name for where, _, names in os.walk(folder / part) for name in names if name[0] != ".")
+    for path in sorted(found):
+        with suppress(FileNotFoundError):  # the run was refused just now, or a result is of no use any more
+            archive.add(path, str(path.relative_to(folder)))
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
