@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from rejoinder.board.ladder import round_to
-from rejoinder.board.models import Submission, Track
+from rejoinder.board.models import Competition, Submission, Track
 
 TEAM = "team:"
 """What stands before a team's name in standings, so that no team can pass for a baseline."""
@@ -61,7 +61,7 @@ def lines_of(track: Track, standings: dict[str, Any] | None, by: str) -> list[Li
     """Return the rows in order of a measure, those without a score by it last."""
     columns = {column["name"]: column["rows"] for column in (standings or {}).get("measures", [])}
     names = dict.fromkeys([*columns.get(by, {}), *(name for rows in columns.values() for name in rows)])
-    bars = {name: _bars(rows, track.competition.digits) for name, rows in columns.items()}
+    bars = {name: _bars(rows, track.competition) for name, rows in columns.items()}
     return [
         Line(
             name.removeprefix(TEAM),
@@ -72,12 +72,15 @@ def lines_of(track: Track, standings: dict[str, Any] | None, by: str) -> list[Li
     ]
 
 
-def _bars(rows: dict[str, dict[str, Any]], digits: int) -> dict[str, tuple[float, float, float]]:
-    """Place the rounded scores: a bar must not tell more than the number beside it."""
-    ends: dict[str, list[float]] = {
-        name: [round(row["score"] if row[key] is None else row[key], digits) for key in ("low", "score", "high")]
-        for name, row in rows.items()
-    }
+def _bars(rows: dict[str, dict[str, Any]], rules: Competition) -> dict[str, tuple[float, float, float]]:
+    """Place the rounded scores, as they are shown: a bar must not tell more than the number beside it."""
+    sign = -1 if rules.log2 else 1  # the logarithm of a distance falls as it rises
+
+    def number(row: dict[str, Any], key: str) -> float:
+        value: float = row["score"] if row[key] is None else row[key]
+        return sign * round(value, rules.digits)
+
+    ends = {name: [number(row, key) for key in ("low", "score", "high")][::sign] for name, row in rows.items()}
     least, most = min(low for low, _, _ in ends.values()), max(high for _, _, high in ends.values())
     width = (most - least) or 1.0
 
