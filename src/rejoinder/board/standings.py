@@ -17,6 +17,7 @@ from rejoinder.board.models import (
     Entry,
     Submission,
     SubmissionScores,
+    Team,
     Track,
     new_id,
     now,
@@ -48,7 +49,8 @@ def is_stale(track: Track) -> bool:
 def _online_rows(session: Session, track: Track) -> list[Row]:
     """Return each public team's best run by each measure, as far as released; and the baselines."""
     rows = [Row(base.name, base.online) for base in _baselines(session, track)]
-    entries = session.scalars(select(Entry).where(Entry.track_id == track.id, Entry.team_id.in_(taking_part())))
+    taking = select(Entry).where(Entry.track_id == track.id, Entry.team_id.in_(taking_part()))
+    entries = session.scalars(taking.join(Team).order_by(Team.key))  # in which order teams of equal scores stand
     public = (entry for entry in entries if entry.published or not track.competition.private)
     for entry in public:
         by_run: dict[str, list[str]] = {}
@@ -104,7 +106,7 @@ def final_runs(session: Session, track: Track) -> list[Submission]:
     of_track = Submission.track_id == track.id, Submission.team_id.in_(taking_part())
     scored = select(Submission).where(*of_track, Submission.status == SCORED)
     by_team: dict[str, list[Submission]] = {}
-    for submission in session.scalars(scored.order_by(Submission.team_id, Submission.number)):
+    for submission in session.scalars(scored.join(Team).order_by(Team.key, Submission.number)):
         by_team.setdefault(submission.team_id, []).append(submission)
     chosen = []
     for team_id, runs in by_team.items():
