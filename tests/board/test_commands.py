@@ -98,12 +98,15 @@ def test_submit(world, make_server, cli, tmp_path, make_run, bad_run):
     assert "run.json: run 2, scored" in out
     assert "NMD(A)" in out
     assert "1 run left" in out
-    code, out, _ = cli("board", "submit", run, "--to", f"{to}/runs", "--token", token)
+    code, out, _ = cli("board", "submit", run, "--to", f"{to}/runs?by=NMD(A)#progress", "--token", f"{token}\r")
     assert "no score is released: no better than your best by more than noise; 0 runs left" in out
     code, _, err = cli("board", "submit", run, "--to", to, "--token", token)
     assert (code, "the quota is used up" in err) == (2, True)
     code, _, err = cli("board", "submit", run, "--to", to, "--token", "wrong")
     assert (code, "the board does not know this token" in err) == (2, True)
+    for odd in ("a\nb", "tok\u2013en", ""):
+        code, _, err = cli("board", "submit", run, "--to", to, "--token", odd)
+        assert (code, "--token: expected letters" in err) == (2, True)
     code, _, err = cli("board", "submit", run, "--to", "http://127.0.0.1:9/c/a/b", "--token", "t")
     assert (code, "cannot be reached" in err) == (2, True)
     assert "/link/" in server.output.read_text()  # nobody is the administrator yet

@@ -22,6 +22,7 @@ PATIENCE = 600.0
 def hand_in(run: Path, to: str, token: str, watch: Watch) -> Table:
     """Send a run file and return its scores; what the board has against it is an error."""
     base, competition, track = _parse(to)
+    token = _checked(token)
     read_start(run, 1)  # a file that cannot be read is told before the board is asked
     path = f"/api/competitions/{competition}/{track}/runs?name={quote(clean_filename(run.name))}"
     with watch("handing in", run.stat().st_size) as advance:
@@ -43,10 +44,16 @@ def hand_in(run: Path, to: str, token: str, watch: Watch) -> Table:
 
 
 def _parse(to: str) -> tuple[str, str, str]:
-    found = re.fullmatch(r"(https?://[^/]+)/c/([a-z0-9-]+)/([a-z0-9-]+)(?:/runs)?/?", to)
+    found = re.fullmatch(r"(https?://[^/]+)/c/([a-z0-9-]+)/([a-z0-9-]+)(?:/runs)?/?(?:[?#].*)?", to)
     if not found:
         raise UserError(f"--to {to}: expected a track's address such as https://board.example.org/c/NAME/TRACK")
     return found[1], found[2], found[3]
+
+
+def _checked(token: str) -> str:
+    if not re.fullmatch(r"[\w-]+", token := token.strip(), re.ASCII):
+        raise UserError("--token: expected letters, digits, - and _ alone, as the board's account page shows them")
+    return token
 
 
 def _ask(
