@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session, joinedload, undefer_group
 
 from rejoinder.board.models import Baseline, Competition, Entry, Submission, SubmissionScores, Track, new_id, now
-from rejoinder.board.names import clean_filename, clean_name, slug_of
+from rejoinder.board.names import clean_filename, clean_name, key_of, slug_of
 from rejoinder.board.scorer import Describe, Files
 from rejoinder.board.scorer_process import ScorerProcess
 from rejoinder.board.site import Site
@@ -176,11 +176,12 @@ def _insert_track(
         for part, what in ((place.language, "language"), (place.subtask, "subtask"))
     )
     competition = session.get_one(Competition, competition_id, with_for_update={"of": Competition})
-    slug = slug_of(f"{language} {subtask}".strip() or "main", set())
-    if slug in {track.slug for track in competition.tracks}:
-        raise UserError(f"there is a track {slug!r} already")
     baselines = found.pop("baselines")
-    track = Track(competition=competition, slug=slug, language=language, subtask=subtask, files=files, **found)
+    track = Track(language=language, subtask=subtask, files=files, **found)
+    if key_of(track.name) in {key_of(other.name) for other in competition.tracks}:
+        raise UserError(f"there is a track {track.name!r} already")
+    track.slug = slug_of(track.name, {other.slug for other in competition.tracks})
+    track.competition = competition
     session.add(track)
     session.flush()
     session.add_all(Baseline(track_id=track.id, name=name, **scores) for name, scores in baselines.items())
