@@ -98,13 +98,13 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 
 @contextmanager
-def write_atomically(path: Path) -> Iterator[IO[bytes]]:
+def write_atomically(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """Write to a temporary file beside `path` and rename it when all went well; gzip if the name ends in .gz.
 
-    Where `path` is a link, it stays one, and what it leads to is written.
+    Where `path` is a link, it stays one, and what it leads to is written. The mode is what the umask is taken from.
     """
     try:
-        with naming_full(path), _temporary(file_to_write(path), packed=path.suffix == ".gz") as file:
+        with naming_full(path), _temporary(file_to_write(path), path.suffix == ".gz", mode) as file:
             yield file
     except OSError as error:
         raise UnwrittenError(path, error.strerror or error) from None
@@ -138,7 +138,7 @@ def file_to_write(path: Path) -> Path:
 
 
 @contextmanager
-def _temporary(path: Path, packed: bool) -> Iterator[IO[bytes]]:
+def _temporary(path: Path, packed: bool, mode: int) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -151,7 +151,7 @@ def _temporary(path: Path, packed: bool) -> Iterator[IO[bytes]]:
                 yield raw
         umask = os.umask(0)
         os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(mode & ~umask)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

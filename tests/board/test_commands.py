@@ -128,6 +128,7 @@ def test_backup_and_restore(make_world, database_url, tmp_path, make_run):
     run = world.hand_in(user, track, make_run(0.5))
     archive = tmp_path / "backup.tar.gz"
     write_backup(world.site, archive)
+    assert archive.stat().st_mode & 0o777 == 0o600
     before = contents(world.site)
     read_backup(archive, tmp_path / "copy")  # to SQLite, whatever it was
     copy = open_site(tmp_path / "copy")

@@ -26,8 +26,11 @@ _UNFIT = (LookupError, AttributeError, TypeError, ValueError, SQLAlchemyError, C
 
 
 def write_backup(site: Site, out: Path) -> None:
-    """Write an archive, gzipped if its name says so: the tables of one moment, and then the files."""
-    with write_atomically(out) as file, tarfile.open(fileobj=file, mode="w") as archive:
+    """Write an archive, gzipped if its name says so: the tables of one moment, and then the files.
+
+    Only its owner may read it, as with the board's folder: it holds the truth.
+    """
+    with write_atomically(out, mode=0o600) as file, tarfile.open(fileobj=file, mode="w") as archive:
         with site.database.snapshot() as connection:
             _add(archive, "revision", (revision_of(connection) or "").encode())
             for table in _tables(connection):
