@@ -1,5 +1,6 @@
 """Who may do what: every route by role, forms only from this site, and what each answer tells the browser."""
 
+import http.client
 import re
 
 import pytest
@@ -197,6 +198,17 @@ def test_headers(setting):
         assert "unsafe" not in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "server" not in answer.headers
+
+
+def test_head_is_answered_as_get(world, make_server):
+    server = make_server(world.site.folder, scorers=1)
+    for path, status in (("/", 200), ("/admin", 303), ("/nothing", 404)):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("HEAD", path)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (status, b"")
+        assert "content-security-policy" in answer.headers
+        connection.close()
 
 
 def test_pages_bring_nothing_from_elsewhere_and_nothing_inline(setting):

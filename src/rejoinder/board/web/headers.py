@@ -29,7 +29,9 @@ class Headers:
             self.fixed["Strict-Transport-Security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
+        """Pass the request on; of HEAD as if it were GET, of which the server then sends the headers alone."""
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
