@@ -30,3 +30,12 @@ def test_order_tells_no_more_than_the_rounded_scores(tmp_path):
     for out in (None, str(tmp_path)):
         found = compare_rows(Compare("title", MEASURES, rows, 2, out))["measures"][0]["rows"]
         assert [(name, each["score"]) for name, each in found.items()] == [("C", 0.51), ("A", 0.5), ("B", 0.5)]
+
+
+def test_a_page_shows_the_first_of_many_pairs(tmp_path):
+    rows = [row(f"run {number}", 32 * number) for number in range(25)]
+    (table,) = compare_rows(Compare("title", MEASURES, rows, 4, str(tmp_path)))["significance"]
+    with (tmp_path / "tables" / "significance.csv").open() as file:
+        pairs = len(list(csv.DictReader(file)))
+    assert (len(table["rows"]), pairs > 200) == (200, True)
+    assert table["note"].startswith(f"The first 200 of {pairs} pairs")

@@ -29,7 +29,7 @@ from rejoinder.files import BadInputError, open_binary, printable
 from rejoinder.measures.measure import Floats, Measure, Scores
 from rejoinder.measures.scoring import Run, default_names, find_measure, read_run, score_run
 from rejoinder.report.output import write_comparison
-from rejoinder.report.tables import correlation_table, significance_table
+from rejoinder.report.tables import Table, correlation_table, significance_table
 from rejoinder.runs.selection import SelectionRun
 from rejoinder.statistics import mean_intervals
 from rejoinder.tasks.judgement import JudgementTruth
@@ -44,6 +44,8 @@ MOST_ROWS = 20_000_000
 """Of a Parquet run: a few packed kilobytes can claim to be billions."""
 ONLINE = Settings(trials=2_000, resamples=1_000)
 """For what is computed anew with every run; a run's page and the leaderboard so show the same interval."""
+MOST_PAIRS = 200
+"""Rows of a significance table on a page: 150 runs have 8,000, which would take a second to show to each visitor."""
 LONGEST_ERROR = 1000
 """Letters of what is said against a run: a message may quote from the file, where a name can be of megabytes."""
 
@@ -279,9 +281,17 @@ def _tables(comparison: Comparison) -> dict[str, Any]:
     correlations = correlation_table(comparison.correlations) if comparison.correlations else None
     return {
         "signature": comparison.signature,
-        "significance": [msgspec.to_builtins(significance_table(by)) for by in comparison.measures],
+        "significance": [msgspec.to_builtins(_shortened(significance_table(by))) for by in comparison.measures],
         "correlations": msgspec.to_builtins(correlations),
     }
+
+
+def _shortened(table: Table) -> Table:
+    pairs = len(table.rows)
+    if pairs <= MOST_PAIRS:
+        return table
+    note = f"The first {MOST_PAIRS} of {pairs:,} pairs; the report and the tables to take along have them all."
+    return replace(table, rows=table.rows[:MOST_PAIRS], note=note)
 
 
 def answer(line: bytes) -> dict[str, Any]:
