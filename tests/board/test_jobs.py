@@ -15,6 +15,11 @@ from rejoinder.board.site import open_site
 from rejoinder.board.sweep import OLD, sweep
 
 
+def test_tables_may_take_longer_than_a_run(world):
+    jobs = Jobs(world.site, 1, 64 << 20)
+    assert jobs._keeper.seconds > 10 * max(scorer.seconds for scorer in jobs._scorers)
+
+
 def test_a_server_that_stops_leaves_its_run_to_the_next(world):
     track, user = world.competition(), world.user("Anna", "Team A")
     record = json.dumps({"id": "1", "quality": {name: {"2": 1.0} for name in "ASE"}}).encode()

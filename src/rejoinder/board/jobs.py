@@ -19,6 +19,8 @@ from rejoinder.board.sweep import sweep
 log = logging.getLogger("rejoinder.board")
 POLL = 2.0
 """Seconds after which to look for what another server left, or for a competition that has closed."""
+LONG = 3600.0
+"""Seconds for tables: final ones of hundreds of runs on thousands of examples take minutes, and nobody else's file."""
 REST = 1.0
 """Seconds between two looks at the standings, which under load would take the scorers' time."""
 
@@ -34,7 +36,7 @@ class Jobs:
         self._leased: set[str] = set()
         self._listeners: dict[str, Callable[[], object]] = {}
         self._scorers = [ScorerProcess(seconds=seconds) for _ in range(scorers)]
-        self._keeper = ScorerProcess(UNLIMITED)
+        self._keeper = ScorerProcess(UNLIMITED, LONG)
         works: list[Callable[[], None]] = [partial(self._run_scorer, scorer) for scorer in self._scorers]
         works += [self._run_keeper, self._run_renewal]
         self._threads = [threading.Thread(target=work, daemon=True) for work in works]
