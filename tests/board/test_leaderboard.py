@@ -20,9 +20,11 @@ def test_distances_as_logarithms():
         lines = lines_of(track, {"measures": [{"name": "NMD(A)", "rows": rows}]}, "NMD(A)")
         macros = make_templates().get_template("macros.html").module
         page = macros.standings(lines, track, "NMD(A)", "")
-        return lines[0].scores["NMD(A)"], re.findall(r'(?:aria-sort|img" aria-label)="(.*?)"', page)
+        labels = set(re.findall(r'data-label="(.*?)"', page))
+        return lines[0].scores["NMD(A)"], re.findall(r'(?:aria-sort|img" aria-label)="(.*?)"', page), labels
 
     plain, log2 = shown(False), shown(True)
+    assert (plain[2], log2[2]) == ({"NMD(A) ↓"}, {"NMD(A) ↑"})  # on a phone, where there is no heading
     assert (plain[0].text, plain[0].interval, plain[1]) == ("0.25", "0.20 – 0.30", ["ascending", "lower is better"])
     assert (log2[0].text, log2[0].interval, log2[1]) == ("2.00", "1.74 – 2.32", ["descending", "higher is better"])
     assert [round(low + high) for low, high in zip(plain[0].bar, reversed(log2[0].bar), strict=True)] == [100] * 3
