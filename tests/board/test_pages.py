@@ -159,6 +159,7 @@ def test_organiser_makes_a_competition(world, browse, truth_file):
     csrf = admin.token("/admin/c/mine")
     bad = admin.client.post("/admin/c/mine/tracks", data={"csrf": csrf}, files={"truth": ("t.json", b"[{}]")})
     assert (bad.status_code, "of no known kind" in bad.text) == (400, True)
+    assert 'role="alert">truth/t.json: ' in bad.text
     data = {"csrf": csrf, "language": "English", "measures": "NMD(A), JSD"}
     added = admin.client.post("/admin/c/mine/tracks", data=data, files={"truth": ("t.json", truth_file.read_bytes())})
     assert added.status_code == 303

@@ -1,5 +1,6 @@
 """Pages for organisers: competitions, tracks, people, the audit log. Every act is noted in that log."""
 
+import re
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -176,10 +177,17 @@ async def add_track(request: Request, visitor: Administrator, slug: str) -> Resp
                 uploads = await _save(sent, Path(folder))
                 await run_in_threadpool(_add_track, visitor, found, uploads, sent)
             except UserError as error:
-                message = str(error).replace(folder, "").replace(str(visitor.board.site.truths), "")
+                message = _as_sent(str(error), folder, str(visitor.board.site.truths))
                 return await run_in_threadpool(_edit, visitor, found, 400, error=message)
     visitor.board.jobs.wake()
     return redirect(f"/admin/c/{slug}#tracks")
+
+
+def _as_sent(message: str, *folders: str) -> str:
+    """Name files as they were sent, `truth/a.json`, and not where they lie meanwhile."""
+    for folder in folders:
+        message = re.sub(rf"{re.escape(folder)}/([0-9a-f]{{16}}/)?", "", message)
+    return message
 
 
 async def _save(sent: FormData, folder: Path) -> dict[str, list[Path]]:
