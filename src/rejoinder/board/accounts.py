@@ -93,6 +93,7 @@ def find_visitor(session: Session, secret: str) -> User | None:
 
 def create_token(session: Session, user: User, name: str) -> str:
     """Make an API token and return it; it is not shown again."""
+    session.get_one(User, user.id, with_for_update={"of": User})  # whoever makes several at once waits here
     if len(list(session.scalars(select(Token.id).where(Token.user_id == user.id)))) >= MOST_TOKENS:
         raise UserError(f"you have {MOST_TOKENS} tokens; revoke one first")
     secret = f"rjb_{secrets.token_urlsafe(32)}"

@@ -15,7 +15,7 @@ LARGEST = 30
 
 def create_team(session: Session, user: User, name: str) -> Team:
     """Make a team with its first member."""
-    _refuse_member(user)
+    _refuse_member(session, user)
     name = clean_name(name, "team")
     if session.scalar(select(Team.id).where(Team.key == key_of(name))):
         raise UserError(f"the team name {name!r} is taken")
@@ -40,7 +40,7 @@ def find_invitation(session: Session, secret: str) -> Team | None:
 
 def join_team(session: Session, user: User, secret: str) -> Team:
     """Add a user to the team that invited."""
-    _refuse_member(user)
+    _refuse_member(session, user)
     team = session.scalar(select(Team).where(Team.invitation == hash_secret(secret)).with_for_update())
     if team is None:
         raise UserError("this invitation works no more; ask the team for a new one")
@@ -50,8 +50,10 @@ def join_team(session: Session, user: User, secret: str) -> Team:
     return team
 
 
-def _refuse_member(user: User) -> None:
-    if user.team_id is not None:
+def _refuse_member(session: Session, user: User) -> None:
+    # whoever makes or joins two teams at once waits here for himself
+    locked = session.get_one(User, user.id, with_for_update={"of": User}, populate_existing=True)
+    if locked.team_id is not None:
         raise UserError("you are in a team already")
 
 
