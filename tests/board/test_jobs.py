@@ -6,11 +6,14 @@ import os
 import time
 from contextlib import closing
 
+import pytest
 from sqlalchemy import select
 
 from rejoinder.board import submissions
 from rejoinder.board.jobs import Jobs
 from rejoinder.board.models import Submission, now
+from rejoinder.board.scorer import Compare
+from rejoinder.board.scorer_process import ScorerDiedError, ScorerProcess
 from rejoinder.board.site import open_site
 from rejoinder.board.sweep import OLD, sweep
 
@@ -46,6 +49,13 @@ def test_a_server_that_stops_leaves_its_run_to_the_next(world):
     jobs.start()
     assert "record 200001" in world.wait(lambda session: look(session).error)
     jobs.stop()
+
+
+def test_a_scorer_that_was_killed_reads_no_more():
+    with ScorerProcess() as scorer:
+        scorer.kill()
+        with pytest.raises(ScorerDiedError):
+            scorer.ask(Compare("title", [], [], 4))
 
 
 def test_a_start_removes_what_nobody_speaks_of(world, make_run):

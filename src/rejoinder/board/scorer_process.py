@@ -37,6 +37,7 @@ class ScorerProcess:
         self.memory, self.seconds = memory, seconds
         self.process: subprocess.Popen[bytes] | None = None
         self.jobs = 0
+        self.killed = False
 
     def __enter__(self) -> Self:
         return self
@@ -80,10 +81,13 @@ class ScorerProcess:
                 stdout=subprocess.PIPE,
                 env={**os.environ, "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
             )
+        if self.killed:  # perhaps just now, when there was no process yet
+            self.process.kill()
         return self.process
 
     def kill(self) -> None:
-        """End what the process is at, from whatever thread; whoever waits for its answer hears that it died."""
+        """End what the process is at, from whatever thread, for good; whoever asks it anything hears that it died."""
+        self.killed = True
         if self.process:
             self.process.kill()
 

@@ -51,7 +51,7 @@ def join_team(session: Session, user: User, secret: str) -> Team:
 
 
 def _refuse_member(session: Session, user: User) -> None:
-    # whoever makes or joins two teams at once waits here for himself
+    # whoever makes or joins two teams at once waits here
     locked = session.get_one(User, user.id, with_for_update={"of": User}, populate_existing=True)
     if locked.team_id is not None:
         raise UserError("you are in a team already")
