@@ -315,6 +315,26 @@ def test_a_damaged_part_is_named_where_it_is(cli, tmp_path, save):
     assert not (tmp_path / "both").exists()
 
 
+@pytest.mark.parametrize("breaks", [False, True])
+def test_what_was_not_written_with_a_model_is_refused(cli, tmp_path, monkeypatch, breaks):
+    for split in ("train", "dev"):
+        a_task(tmp_path / "task" / split)
+    model, out = tmp_path / "words.model", tmp_path / "run.json"
+    assert cli("train", "words", "--task", tmp_path / "task", "--out", model)[0] == 0
+    changed = model / "parts" / "1" / "words.npz"
+    whole = changed.read_bytes()
+    with np.load(changed) as file:  # it could be read, but would give other figures
+        np.savez(changed, **{name: np.ones_like(file[name]) if name == "texts" else file[name] for name in file.files})
+    with monkeypatch.context() as patched:
+        if breaks:
+            patched.setattr(Bm25, "load", lambda *_: {}["a word"])
+        code, _, err = cli("predict", model, "--task", tmp_path / "task" / "dev", "--out", out)
+    assert (code, out.exists()) == (2, False)
+    assert err == f"error: {changed}: is not what was written with model.yaml; train the model anew\n"
+    changed.write_bytes(whole)
+    assert cli("predict", model, "--task", tmp_path / "task" / "dev", "--out", out)[0] == 0
+
+
 def test_scores_that_are_no_numbers_are_not_written(cli, tmp_path, save):
     a_task(tmp_path / "train")
     recipe = save("odd.yaml", "about: ''\nsystem: bm25\nsettings: {rarity: 400}\n")

@@ -39,6 +39,7 @@ _TRAINED = (CHECKPOINT, WEIGHTS, HISTORY)
 """What a training leaves beside what it was prepared by."""
 _LATER = ("curve.svg", "index/index.json", "index/[0-9]*/*.npy", "index/[0-9]*/options.parquet")
 """What is drawn when a model is done, and what `rejoinder index` changes in it."""
+_NOT_ITS_OWN = (_PARTS, "work", "index")
 _MANY_TIES = 0.1
 """The share of a task's lists without a best option from which on that is told."""
 _LIBRARIES = ("numpy", "polars", "scikit-learn", "lightgbm", "torch", "transformers")
@@ -83,6 +84,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     notes: tuple[str, ...] = ()
     """What is worth telling of how it learned."""
+    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """Fingerprints of what it learned, but for its parts, which have their own cards; older models have none."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +163,8 @@ def train_model(
             _renew_work(own, card)
             _learn(given, system, lesson, folder, shared or _Shared(own / _MADE, set()))
         system.save(folder)
-        card = msgspec.structs.replace(card, notes=(*_doubts(given, card), *system.notes))
+        notes = (*_doubts(given, card), *system.notes)
+        card = msgspec.structs.replace(card, notes=notes, files=_learned_files(folder))
         write_yaml(folder / CARD, card)
     shutil.rmtree(out / "work", ignore_errors=True)  # not before the model is in its place, whenever this is killed
     return card
@@ -206,10 +210,34 @@ def load_model(folder: Path) -> tuple[ModelCard, AnySystem]:
     system = make_system(card.recipe, folder / CARD)
     system.parts = _load_parts(system, [folder / _PARTS / str(place) for place, _ in enumerate(system.part_sources())])
     with needed_extra(card.recipe.name):
-        system.load(folder)
+        _load(system, folder, card)
     if isinstance(system, JudgementSystem) and card.questions is not None:
         system.questions = card.questions
     return card, system
+
+
+def _load(system: AnySystem, folder: Path, card: ModelCard) -> None:
+    """Read what a system learned; what it does not refuse itself may still not be what was written with the card."""
+    try:
+        system.load(folder)
+    except UserError:
+        raise
+    except Exception:
+        _expect_unchanged(folder, card)
+        raise
+    _expect_unchanged(folder, card)
+
+
+def _expect_unchanged(folder: Path, card: ModelCard) -> None:
+    for name, digits in ({} if card.files is msgspec.UNSET else card.files).items():
+        if fingerprint(folder / name) != digits:
+            raise BadInputError(folder / name, f"is not what was written with {CARD}; train the model anew")
+
+
+def _learned_files(folder: Path) -> dict[str, str]:
+    """Return the fingerprints of a model's own files, but for those that change later."""
+    found = ((path.relative_to(folder), path) for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(name): fingerprint(path) for name, path in found if name.parts[0] not in _NOT_ITS_OWN}
 
 
 def _given_to_parts(given: Assignment, system: Any) -> Assignment:
