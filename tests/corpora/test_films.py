@@ -35,6 +35,17 @@ def test_both_directions(kb):
     assert kb.plots.rows() == [(0, "A teacher, old and strict, falls ill.")]
 
 
+def test_an_entity_that_is_listed_twice_is_one(kb, save):
+    again = read_kb(save("movie_kb.txt", FACTS), save("twice.txt", "Kismet\n" + ENTITIES))
+    assert again.entities == kb.entities
+    assert again.rank.tolist() == kb.rank.tolist()
+    assert again.objects("Kismet", "release_year") == ["1944", "1955"]
+
+
+def test_a_file_without_films_is_named(save, complaint):
+    assert complaint(read_kb, save("movie_kb.txt", "\n")) == "movie_kb.txt: holds no film"
+
+
 def test_films_of_one_title_are_apart_and_together(kb):
     assert kb.objects("Kismet", "release_year") == ["1944", "1955"]
     year = RELATIONS.index("release_year")

@@ -39,6 +39,7 @@ def test_titles_are_read():
     assert "La Cité des enfants perdus" in spellings(MOVIES[0][1])[0]
     assert spellings("Seven (a.k.a. Se7en) (1995)") == (["Seven", "Seven (a.k.a. Se7en)", "Se7en"], "1995")
     assert spellings("Babylon 5") == (["Babylon 5", "Babylon 5"], None)
+    assert spellings("Toy\nStory (1995)") == (["Toy\nStory", "Toy\nStory"], "1995")
 
 
 def test_films_are_told_apart_by_year(kb):

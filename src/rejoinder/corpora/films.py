@@ -127,8 +127,8 @@ class KnowledgeBase:
 
 
 def read_entities(path: Path) -> list[str]:
-    """Read an entity file, one name a line."""
-    names = [line for _, line in read_lines(path) if line]
+    """Read an entity file, one name a line; a name that is listed twice is one entity."""
+    names = list(dict.fromkeys(line for _, line in read_lines(path) if line))
     if not names:
         raise BadInputError(path, "holds no name; expected one a line")
     return names
@@ -162,7 +162,9 @@ def read_kb(path: Path, entities: Path | None = None) -> KnowledgeBase:
         kb = KnowledgeBase(names, read_films(path))
     else:
         kb = KnowledgeBase(names, _read_blocks(path, frozenset(names)))
-    if entities is not None and len(kb.titles) and kb.titles.min() >= len(names):
+    if not len(kb.titles):
+        raise BadInputError(path, "holds no film")
+    if entities is not None and kb.titles.min() >= len(names):
         raise BadInputError(entities, f"has none of the films of {path}")
     return kb
 

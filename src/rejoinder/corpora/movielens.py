@@ -16,7 +16,7 @@ FULL = 5.0
 """The rating of a film that is liked (section 2.2)."""
 FEWEST_RATINGS = 2
 
-_TITLE = re.compile(r"(.*?)\s*(?:\((\d{4})(?:[-–]\d*)?\))?\s*")
+_TITLE = re.compile(r"(.*?)\s*(?:\((\d{4})(?:[-–]\d*)?\))?\s*", re.DOTALL)
 _OTHER = re.compile(r"(.*?)\s*\((?:a\.k\.a\.\s*)?([^()]*)\)\s*")
 _ARTICLE = re.compile(r"(.*), (The|A|An|Le|La|Les|L'|Il|Lo|El|Los|Las|Der|Die|Das|Un|Une|Det|Den|I)")
 
