@@ -49,6 +49,20 @@ def test_exchanges_become_examples(save, cli, kb, tmp_path):
     assert known.objects("Alien", "written_by") == ["Dan O'Bannon", "Ridley Scott"]
 
 
+def test_what_movie_dialog_cannot_say_is_not_exported(save, cli, kb, tmp_path):
+    cli("import", "mdd", save("task3_qarecs_dev.txt", DIALOGUES), "--kb", kb, "--out", tmp_path / "in")
+    folder, out = tmp_path / "in" / "task_3" / "dev", tmp_path / "official"
+    table = pl.read_parquet(folder / "examples.parquet")
+    table.with_columns(correct=pl.lit(None, table.schema["correct"])).write_parquet(folder / "examples.parquet")
+    code, _, err = cli("export", folder, "--out", out)
+    told = f"example {table['id'][0]}: correct: has no answer, which Movie Dialog's files name"
+    assert (code, err) == (2, f"error: {folder / 'examples.parquet'}: {told}\n")
+    card = folder / "task.yaml"
+    card.write_text(card.read_text().replace("subtask: 3", "subtask: 9"))
+    assert cli("export", folder, "--out", out)[::2] == (2, f"error: {card}: subtask: is 9; expected 1 to 5\n")
+    assert not out.exists()
+
+
 def test_discussions_choose_from_the_candidates_and_their_own_reply(save, cli, kb, tmp_path):
     talk = (
         "1 Alien is great, I think.\tYes, Ridley Scott is\n2 why?\tNo idea\n\n"

@@ -1,6 +1,7 @@
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 from rejoinder.files import BadInputError
@@ -50,6 +51,16 @@ def test_a_split_that_is_no_name_writes_nothing_elsewhere(save, tmp_path, compla
     assert [path.name for path in tmp_path.iterdir()] == ["data.json"]
 
 
+@pytest.mark.parametrize("field", ["split: train", "dataset: ubuntu"])
+def test_a_card_that_leads_elsewhere_is_not_exported(save, tmp_path, complaint, field):
+    folder = import_dstc7(save("data.json", [example(1)]), tmp_path / "tasks", None, ignore)
+    card, name = folder / "task.yaml", field.partition(":")[0]
+    card.write_text(card.read_text().replace(field, f"{name}: ../x"))
+    told = f"tasks/subtask_4/train/task.yaml: {name}: is '../x'; expected a name that files can have, too"
+    assert complaint(list, export_lazily(folder, tmp_path / "official")) == told
+    assert not (tmp_path / "official").exists()
+
+
 def test_an_answer_is_the_option_of_its_id(save, tmp_path):
     """Even where the file spells the two differently."""
     record = example(1, **{"options-for-correct-answers": [{"candidate-id": "C1", "utterance": "Reply 1"}]})
@@ -74,6 +85,25 @@ def test_profiles_survive(save, tmp_path):
     assert read_card(folder).dataset == "advising"
     (written, _) = export_dstc7(folder, tmp_path / "official", ignore, {})
     assert written.read_text() == path.read_text()
+
+
+def test_damaged_profiles_are_named(save, tmp_path, complaint):
+    folder = import_dstc7(save("advising.json", [example(1, profile={"a": 1})]), tmp_path / "tasks", None, ignore)
+    path = folder / "profiles.parquet"
+    table = pl.read_parquet(path)
+    told = {
+        "tasks/subtask_4/train/profiles.parquet: row 1: profile: is missing": pl.lit(None, pl.String),
+        "profiles.parquet: example 1100001: profile: malformed JSON (": pl.lit("{"),
+        "tasks/subtask_4/train/profiles.parquet: expected the columns {'id': String, 'profile': String}": pl.lit(1),
+    }
+    for problem, damage in told.items():
+        table.with_columns(damage.alias("profile")).write_parquet(path)
+        assert complaint(list, export_lazily(folder, tmp_path / "official")).startswith(problem)
+    assert not list(tmp_path.glob("official/*"))
+
+
+def export_lazily(folder, out):
+    yield from export_dstc7(folder, out, ignore, {})
 
 
 def test_a_pool_is_read_first_and_shared(save, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from rejoinder import __version__
+from rejoinder.files import BadInputError
 from rejoinder.records import read_yaml, write_yaml
 
 SPLITS = ("train", "dev", "test")
@@ -49,6 +50,17 @@ class Card(msgspec.Struct):
 def write_card(folder: Path, card: Card) -> None:
     """Write `task.yaml`."""
     write_yaml(folder / "task.yaml", card)
+
+
+def read_named_card(folder: Path) -> Card:
+    """Read `task.yaml` for files to be called by what it says."""
+    card = read_card(folder)
+    for field in ("dataset", "split"):
+        name = getattr(card, field)
+        if not name.isprintable() or {"/", "\\"} & {*name}:
+            problem = f"is {name!r}; expected a name that files can have, too"
+            raise BadInputError(folder / "task.yaml", problem, field=field)
+    return card
 
 
 def read_card(folder: Path) -> Card:

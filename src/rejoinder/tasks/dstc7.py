@@ -153,9 +153,16 @@ def to_examples(task: SelectionTask, split: str, scenario: int) -> Iterator[Exam
             messages_so_far=[Message(turn["speaker"], turn["text"]) for turn in turns],
             options_for_correct_answers=msgspec.UNSET if correct is None else [texts[row] for row in correct],
             options_for_next=[texts[row] for row in options or ()],
-            profile=msgspec.json.decode(profiles[id_]) if id_ in profiles else msgspec.UNSET,
+            profile=_profile(id_, profiles[id_]) if id_ in profiles else msgspec.UNSET,
             scenario=scenario,
         )
+
+
+def _profile(id_: str, text: str) -> dict[str, Any] | list[Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any] | list[Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadInputError("profiles.parquet", f"malformed JSON ({error})", f"example {id_}", "profile") from None
 
 
 def official_id(id_: str) -> int | str:

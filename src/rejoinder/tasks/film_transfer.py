@@ -17,7 +17,7 @@ from rejoinder.corpora.film_table import write_films
 from rejoinder.corpora.films import KnowledgeBase
 from rejoinder.files import BadInputError, read_lines, read_start, write_atomically
 from rejoinder.tasks.build import option_id
-from rejoinder.tasks.card import Card, named_split, read_card, write_card
+from rejoinder.tasks.card import Card, named_split, read_named_card, write_card
 from rejoinder.tasks.film_groups import LATER, match_names, question_classes
 from rejoinder.tasks.moviedialog import Exchange, read_exchanges
 from rejoinder.tasks.selection import load_selection_task
@@ -146,10 +146,16 @@ class LoneExchangeError(BadInputError):
 
 def export_films(folder: Path, out: Path, advance: Step) -> Iterator[Path]:
     """Write a task as the official files are: exchanges, and the candidates of task 4."""
-    card = read_card(folder)
+    card = read_named_card(folder)
     if card.dataset != "films":
         raise BadInputError(folder / "task.yaml", f"{card.dataset!r} is no film task", field="dataset")
+    if card.subtask not in NAMES:
+        raise BadInputError(folder / "task.yaml", f"is {card.subtask}; expected 1 to {len(NAMES)}", field="subtask")
     task = load_selection_task(folder)
+    unknown = task.examples.filter(pl.col("correct").is_null())["id"]
+    if len(unknown):
+        problem = "has no answer, which Movie Dialog's files name"
+        raise BadInputError(folder / "examples.parquet", problem, f"example {unknown[0]}", "correct")
     path = out / f"task{card.subtask}_{NAMES[card.subtask]}_{card.split}.txt"
     texts = task.options["text"].to_list()
     said: list[str] = []

@@ -171,6 +171,12 @@ def _check_more(folder: Path, task: SelectionTask) -> None:
     if task.groups is not None and task.groups.height != task.examples.height:
         problem = f"{counted(task.groups.height, 'row')} for {counted(task.examples.height, 'example')}"
         raise BadInputError(folder / "groups.parquet", problem)
+    if task.profiles is not None:
+        path = folder / "profiles.parquet"
+        if task.profiles.schema != PROFILE_SCHEMA:
+            found = dict(task.profiles.schema)
+            raise BadInputError(path, f"expected the columns {dict(PROFILE_SCHEMA)}, found {found}")
+        _refuse(path, task.profiles["profile"].is_null(), "profile", "is missing")
     if task.shared and not task.options["shared"][: task.shared].all():
         raise BadInputError(folder / "options.parquet", "options that are shared must come first", field="shared")
     pool = task.options["id"] if task.examples["options"].null_count() else task.options["id"][: task.shared]

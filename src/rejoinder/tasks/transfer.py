@@ -16,7 +16,7 @@ import polars as pl
 
 from rejoinder.files import BadInputError, fingerprint
 from rejoinder.tasks import dialeval, dstc7
-from rejoinder.tasks.card import Card, named_split, read_card, write_card
+from rejoinder.tasks.card import Card, named_split, read_card, read_named_card, write_card
 from rejoinder.tasks.judgement_folder import (
     is_judgement_folder,
     load_judgement_task,
@@ -136,7 +136,7 @@ def export_dstc7(folder: Path, out: Path, advance: Step, pools: dict[Path, pl.Da
     All splits share one pool, which is written once; `pools` are those that were. Turns to train on are no subtask of
     theirs, and have files of their own.
     """
-    card, task = read_card(folder), load_selection_task(folder)
+    card, task = read_named_card(folder), load_selection_task(folder)
     part = "turns" if folder.absolute().parent.name == "turns" else f"subtask_{card.subtask}"
     name = f"{card.dataset}_{card.split}_{part}"
 
