@@ -1,3 +1,4 @@
+import zipfile
 from itertools import count, pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from rejoinder.corpora.link_features import PRUNING, pair_features
 from rejoinder.corpora.link_files import annotated_logs, conversations, read_annotations, write_annotations
 from rejoinder.corpora.link_lexicon import BUCKETS, Lexicon, bucket, rarities, vectors
 from rejoinder.corpora.link_messages import FACTS, MessageReader, seems_bot
-from rejoinder.corpora.link_model import QUICK, LinkModel
+from rejoinder.corpora.link_model import _FORMAT, QUICK, LinkModel
 from rejoinder.corpora.link_structure import NEEDED
 from rejoinder.files import BadInputError
 from rejoinder.measures.disentanglement import score
@@ -169,6 +170,13 @@ def test_links_between_events_alone_teach_nothing(save, complaint, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x05\x06" + bytes(18)])
 def test_a_file_that_is_no_model_is_refused(save, complaint, content):
     assert complaint(LinkModel.load, save("model", content)).startswith("model: not a model of reply links")
+
+
+def test_an_archive_of_other_sizes_is_refused(complaint, tmp_path):
+    with zipfile.ZipFile(tmp_path / "model", "w") as archive:
+        archive.writestr("format", _FORMAT)
+        archive.writestr("rarity", b"x")
+    assert complaint(LinkModel.load, tmp_path / "model").startswith("model: not a model of reply links (buffer size")
 
 
 def test_conversations_are_connected_components():

@@ -171,7 +171,9 @@ class LinkModel:
                 _scorer(parts, "second"),
                 msgspec.json.decode(parts["settings.json"], type=Settings),
             )
-        except (zipfile.BadZipFile, KeyError, msgspec.DecodeError) as error:
+        except (BadInputError, ModuleNotFoundError, MemoryError):
+            raise
+        except Exception as error:  # whatever zip, numpy and the trees make of a damaged file
             raise BadInputError(path, f"not a model of reply links ({error})") from None
 
 
