@@ -46,10 +46,10 @@ def test_a_network_learns_once_from_turns_for_all_that_is_made_of_it(folder):
     before = (models / "ubuntu-1-stack" / "model.yaml").stat().st_mtime_ns
     ranker_runs._model("ubuntu", 1, str(stack))
     assert (models / "ubuntu-1-stack" / "model.yaml").stat().st_mtime_ns == before
-    history = models / "small" / "history.json"
-    history.write_text(history.read_text() + " ")  # as if it had been trained anew
+    small = models / "small" / "model.yaml"
+    small.write_text(small.read_text() + "\n\n")  # as if it had been trained anew
     ranker_runs._model("ubuntu", 1, str(stack))
-    assert (models / "ubuntu-1-stack" / "parts" / "1" / "history.json").read_text().endswith(" ")
+    assert (models / "ubuntu-1-stack" / "parts" / "1" / "model.yaml").read_text().endswith("\n\n")
     shutil.rmtree(folder / "ubuntu" / "turns")
     ranker_runs.answer("ubuntu", 1, str(network))  # it is there
     runs = folder / "runs" / "ubuntu" / "subtask_1"
