@@ -1,5 +1,6 @@
 """What leaderboards and final tables show: teams compared by every measure, as JSON in the track's row."""
 
+import logging
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,9 +24,11 @@ from rejoinder.board.models import (
     now,
 )
 from rejoinder.board.scorer import Compare, Row
-from rejoinder.board.scorer_process import ScorerProcess
+from rejoinder.board.scorer_process import ScorerDiedError, ScorerProcess
 from rejoinder.board.site import Site
 from rejoinder.board.teams import taking_part
+
+log = logging.getLogger("rejoinder.board")
 
 
 def refresh(site: Site, scorer: ScorerProcess) -> int:
@@ -34,11 +37,24 @@ def refresh(site: Site, scorer: ScorerProcess) -> int:
         stale = [track for track in session.scalars(select(Track)) if is_stale(track)]
         rows = {track.id: _online_rows(session, track) for track in stale}
     for track in stale:
-        found = scorer.ask(Compare(track.name, track.measures, rows[track.id], track.competition.digits))
+        found = _compared(scorer, track, Compare(track.name, track.measures, rows[track.id], track.competition.digits))
+        if found is None:
+            continue
         with site.database.writing() as session:
             if kept := session.get(Track, track.id):  # unless an organiser has just removed it
                 kept.standings = {"version": track.version, **found}
     return len(stale)
+
+
+def _compared(scorer: ScorerProcess, track: Track, request: Compare) -> dict[str, Any] | None:
+    """Return what a comparison comes to; None: it cannot be made, for which no other track has to wait."""
+    try:
+        return scorer.ask(request)
+    except ScorerDiedError:
+        if scorer.killed:
+            raise
+        log.exception("the tables of %s were not made", track.slug)
+        return None
 
 
 def is_stale(track: Track) -> bool:
@@ -76,8 +92,9 @@ def finish(site: Site, scorer: ScorerProcess) -> int:
         folder = site.results / f"{track.id}-{new_id()}"
         title = f"{track.competition.name}, {track.name}"
         asked = Compare(title, track.measures, rows[track.id], track.competition.digits, str(folder))
-        found = scorer.ask(asked) if rows[track.id] else {}
-        _record_final(site, track.id, runs, {"measures": [], **found, "folder": folder.name})
+        found = _compared(scorer, track, asked) if rows[track.id] else {}
+        if found is not None:
+            _record_final(site, track.id, runs, {"measures": [], **found, "folder": folder.name})
     return len(due)
 
 
