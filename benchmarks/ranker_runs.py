@@ -10,9 +10,9 @@ rejoinder build ubuntu --logs DATA/ubuntu-logs --logs DATA/irc-links/train --mod
 python -m benchmarks.ranker_runs                               # all that are not there; remove one to make it anew
 python -m benchmarks.ranker_runs ubuntu/1/esim ubuntu/2/minilm # these, in this order
 
-Started several times at once, each passes over what another is at, and comes back to what is made of that. On a GPU
-that is fastest under CUDA's MPS; but set no CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: on an H200 (driver 580, torch 2.11) it
-made some processes' products wrong, of the same weights and texts, without a word.
+Started several times at once, each passes over what another is at, and comes back to what is made of that. They
+may share a GPU by CUDA's MPS, but set no CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: on an H200 (driver 580, torch 2.11) it made
+some processes' products wrong, of the same weights and texts, without a word.
 
 Networks for Ubuntu learn once, from `turns`, and choose on subtask 1's dev; Advising's learn from subtask 1 or 3, and
 so do quick ones, which are for those who have no GPU. What is made of them, or taught by them, takes them as they were

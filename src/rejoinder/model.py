@@ -84,7 +84,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     notes: tuple[str, ...] = ()
     """What is worth telling of how it learned."""
-    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    files: dict[str, str] = {}
     """Fingerprints of what it learned, but for its parts, which have their own cards; older models have none."""
 
 
@@ -229,7 +229,7 @@ def _load(system: AnySystem, folder: Path, card: ModelCard) -> None:
 
 
 def _expect_unchanged(folder: Path, card: ModelCard) -> None:
-    for name, digits in ({} if card.files is msgspec.UNSET else card.files).items():
+    for name, digits in card.files.items():
         if fingerprint(folder / name) != digits:
             raise BadInputError(folder / name, f"is not what was written with {CARD}; train the model anew")
 

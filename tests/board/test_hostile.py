@@ -371,6 +371,7 @@ OUTWARDS = [
     "/static/../board.db", "/static/..%2fscorer.py", "/static/%2e%2e/scorer.py", "/static//etc/passwd",
     "{0}/tables/..%2freport.html", "{0}/tables/..%5creport.html", "{0}/tables/%2e%2e", "{0}/charts/..%2fscores.json",
     "{0}/tables/../report.html", "{0}/charts/..%2f..%2f..%2fboard.db", "{0}/tables/" + "x" * 300, "{0}/charts/%00",
+    "{0}/charts/%2e",
 ]  # fmt: skip
 
 

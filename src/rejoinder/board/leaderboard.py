@@ -7,11 +7,10 @@ import msgspec
 
 from rejoinder.board.ladder import round_to
 from rejoinder.board.models import Competition, Submission, Track
+from rejoinder.report.tables import NO_FIGURE
 
 TEAM = "team:"
 """What stands before a team's name in standings, so that no team can pass for a baseline."""
-NO_END = "–"
-"""What both ends of an interval show that is not there."""
 BASELINES = ("uniform", "popularity (oracle)")
 
 
@@ -29,7 +28,7 @@ class Score(msgspec.Struct, frozen=True):
     @property
     def interval(self) -> str:
         """Return both ends, or that there are none."""
-        return NO_END if self.low == NO_END else f"{self.low} – {self.high}"
+        return NO_FIGURE if self.low == NO_FIGURE else f"{self.low} – {self.high}"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -43,7 +42,7 @@ class Line(msgspec.Struct, frozen=True):
 def shown(value: float | None, digits: int, log2: bool) -> str:
     """Print a score, or -log2 of it as DialEval-1's site did (section 3.3)."""
     if value is None:
-        return NO_END
+        return NO_FIGURE
     if not log2:
         return f"{value:.{digits}f}"
     return "∞" if value <= 0 else f"{-math.log2(value) + 0.0:.{digits}f}"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from rejoinder.measures.agreement import agreement_table, annotator_table
-from rejoinder.report.tables import Table, table_of
+from rejoinder.report.tables import NO_FIGURE, Table, table_of
 from rejoinder.tasks.description import JudgedData, describe_judged
 from rejoinder.tasks.judgement import JudgementTask
 
@@ -33,9 +33,6 @@ def _labels(data: JudgedData) -> str:
 
 def _value(value: object) -> str:
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-NO_FIGURE = "–"
 
 
 def alpha_table(name: str, task: JudgementTask) -> Table:

@@ -88,7 +88,7 @@ def _group_tables(evaluation: Evaluation, log2: bool) -> list[Table]:
     tables = []
     for place, by in enumerate(evaluation.comparison.measures, 1):
         rows = []
-        for run in (run for run in evaluation.comparison.ranked if run in by.scores.runs):
+        for run in filter(by.scores.runs.__contains__, evaluation.comparison.ranked):
             cells = (next(row[place] for row in table.rows if row[0].text == run) for table in groups.values())
             rows.append((Cell(run), *cells))
         note = "; ".join(note_on_intervals(part.measures[place - 1] for part in evaluation.by.values()))

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from rejoinder.measures.scoring import sentence_of
-from rejoinder.report.tables import Cell, Table
+from rejoinder.report.tables import NO_FIGURE, Cell, Table
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
 """task -> system -> measure -> mean."""
@@ -56,7 +56,7 @@ def overview_table(results: Results, measure: str, higher_is_better: bool = True
     sentence = sentence_of(measure)
     notes = [f"{measure}: {sentence}"] if sentence else []
     notes += ["ordered by the average rank over the tasks that each system entered, ties sharing the better rank"]
-    notes += ["– no score"] if any(cell.text == "–" for row in rows for cell in row) else []
+    notes += [f"{NO_FIGURE} no score"] if any(cell.text == NO_FIGURE for row in rows for cell in row) else []
     return Table(f"Overview by {measure}", ("system", *results, "average rank", "tasks"), rows, "; ".join(notes))
 
 
@@ -66,7 +66,7 @@ def _best(systems: Mapping[str, Mapping[str, float]], measure: str, higher_is_be
 
 
 def _cell(value: float | None, best: float | None) -> Cell:
-    return Cell("–") if value is None else Cell(f"{value:.4f}", strong=round(value, _DIGITS) == best)
+    return Cell(NO_FIGURE) if value is None else Cell(f"{value:.4f}", strong=round(value, _DIGITS) == best)
 
 
 def agreement(results: Results, measures: list[str], higher_is_better: bool = True) -> Agreement:

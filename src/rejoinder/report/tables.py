@@ -48,7 +48,9 @@ def _text(value: object) -> str:
 
 
 LEGEND = "mean [95% interval]; runs with a letter in common cannot be told apart, the best group is marked"
-NO_INTERVAL = "[–]"
+NO_FIGURE = "–"
+"""What stands where there is none."""
+NO_INTERVAL = f"[{NO_FIGURE}]"
 _WHY_NONE = f"{NO_INTERVAL} no interval, as all scores are equal"
 
 
